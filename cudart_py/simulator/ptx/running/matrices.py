@@ -48,23 +48,7 @@ _WARPS = 4
 class Matrices:
     """The matrix operations of whole warps and warpgroups, for the groups of a chunk."""
 
-    def load(
-        self, group: Group, space: str, base: Array, fragment: Fragment, distance: tuple[bool, Any], site: Instruction
-    ) -> list[Array]:
-        """Load a fragment of ``wmma`` from memory, and return its registers.
-
-        `distance` says whether the matrix is stored by columns instead of rows, and contains their stride in elements.
-        """
-        check_warps(group, site)
-        dtype = unit_of(fragment, distance[0])
-        found = _addresses(group, space, base, fragment, distance)
-        _observe(group, "ld", _pieces_of_units(found, dtype, None), None, site)
-        shift = dtype.itemsize.bit_length() - 1
-        values = [group.chunk.memory.load(address, 0, dtype.str[1:], shift, site) for address in found]
-        table = np.stack(values, axis=1)
-        return to_registers(table.view(ELEMENTS[fragment.kind]), fragment.kind)
-
-    def store(
+    def units(
         self,
         group: Group,
         space: str,
@@ -73,43 +57,53 @@ class Matrices:
         distance: tuple[bool, Any],
         registers: list[Array],
         site: Instruction,
-    ) -> None:
-        """Store a fragment of ``wmma`` to memory; `distance` is as in `load`."""
-        check_warps(group, site)
-        dtype = unit_of(fragment, distance[0])
-        found = _addresses(group, space, base, fragment, distance)
-        values = list(np.ascontiguousarray(np.stack(registers, axis=1).view(dtype).T))
-        _observe(group, "st", _pieces_of_units(found, dtype, values), None, site)
-        shift = dtype.itemsize.bit_length() - 1
-        for address, value in zip(found, values, strict=True):
-            group.chunk.memory.store(address, 0, dtype.str[1:], shift, value, site)
-
-    def load_rows(
-        self, group: Group, space: str, base: Array, count: int, transposed: bool, site: Instruction
     ) -> list[Array]:
-        """Load `count` matrices of 8 x 8 halves into registers (``ldmatrix``); `base` contains the rows' addresses."""
-        rows = _rows(group, space, base, count, site)
-        if group.chunk.state.observer is not None:
-            _observe(group, "ld", _pieces_of_rows(rows, count, transposed, None), _counted(rows, count), site)
-        words = np.stack(group.chunk.memory.load_vector(rows, 0, "u4", 2, _WORDS, site), axis=1)
-        table = words.reshape(-1, _LANES, _WORDS)
-        registers = [table[:, _ROWS * number : _ROWS * (number + 1)].reshape(-1) for number in range(count)]
-        return turned(registers) if transposed else registers
+        """Load a fragment of ``wmma`` from memory and return its registers, or store `registers` if there are any.
 
-    def store_rows(
-        self, group: Group, space: str, base: Array, registers: list[Array], transposed: bool, site: Instruction
-    ) -> None:
-        """Store matrices of 8 x 8 halves, one per register (``stmatrix``); `base` contains the rows' addresses."""
-        count = len(registers)
-        rows = _rows(group, space, base, count, site)
+        `distance` says whether the matrix is stored by columns instead of rows, and contains their stride in elements.
+        """
+        check_warps(group, site)
+        memory, dtype = group.chunk.memory, unit_of(fragment, distance[0])
+        found = _addresses(group, space, base, fragment, distance)
+        values = list(np.ascontiguousarray(np.stack(registers, axis=1).view(dtype).T)) if registers else []
+        _observe(group, "st" if values else "ld", _pieces_of_units(found, dtype, values), None, site)
+        shift = dtype.itemsize.bit_length() - 1
+        if not values:
+            loaded = [memory.load(address, 0, dtype.str[1:], shift, site) for address in found]
+            return to_registers(np.stack(loaded, axis=1).view(ELEMENTS[fragment.kind]), fragment.kind)
+        for address, value in zip(found, values, strict=True):
+            memory.store(address, 0, dtype.str[1:], shift, value, site)
+        return []
+
+    def rows(
+        self,
+        group: Group,
+        space: str,
+        base: Array,
+        count: int,
+        transposed: bool,
+        registers: list[Array],
+        site: Instruction,
+    ) -> list[Array]:
+        """Load `count` matrices of 8 x 8 halves into registers (``ldmatrix``), or store `registers` (``stmatrix``).
+
+        `base` contains the rows' addresses.
+        """
+        rows, memory = _rows(group, space, base, count, site), group.chunk.memory
         if group.chunk.state.observer is not None:
-            _observe(group, "st", _pieces_of_rows(rows, count, transposed, registers), _counted(rows, count), site)
+            pieces = _pieces_of_rows(rows, count, transposed, registers)
+            _observe(group, "st" if registers else "ld", pieces, _counted(rows, count), site)
+        if not registers:
+            words = np.stack(memory.load_vector(rows, 0, "u4", 2, _WORDS, site), axis=1)
+            table = words.reshape(-1, _LANES, _WORDS)
+            loaded = [table[:, _ROWS * number : _ROWS * (number + 1)].reshape(-1) for number in range(count)]
+            return turned(loaded) if transposed else loaded
         upright = turned(registers) if transposed else registers
         table = np.concatenate([register.reshape(-1, _ROWS, _WORDS) for register in upright], axis=1)
         # Lanes whose addresses are ignored store the rows of other lanes again.
         words = np.tile(table, (1, _LANES // (_ROWS * count), 1)).reshape(-1, _WORDS)
-        values = tuple(np.ascontiguousarray(words.T))
-        group.chunk.memory.store_vector(rows, 0, "u4", 2, values, site)
+        memory.store_vector(rows, 0, "u4", 2, tuple(np.ascontiguousarray(words.T)), site)
+        return []
 
     def transpose(self, group: Group, register: Array, site: Instruction) -> Array:
         """Transpose a matrix of 8 x 8 halves, which is in one register per lane (``movmatrix``)."""
@@ -204,12 +198,12 @@ def _addresses(
 
 
 def _pieces_of_units(
-    addresses: Sequence[Address | Mixed], dtype: np.dtype[Any], values: Sequence[Array] | None
+    addresses: Sequence[Address | Mixed], dtype: np.dtype[Any], values: Sequence[Array]
 ) -> list[MatrixPiece]:
     size = dtype.itemsize
     each = max(_WORD_BYTES // size, 1)
     return [
-        MatrixPiece(address, size, unit // each, unit % each * size, () if values is None else (values[unit],))
+        MatrixPiece(address, size, unit // each, unit % each * size, (values[unit],) if values else ())
         for unit, address in enumerate(addresses)
     ]
 
@@ -248,9 +242,7 @@ def _counted(rows: Address, count: int) -> MatrixRows:
     return MatrixRows(rows.select(positions), positions)
 
 
-def _pieces_of_rows(
-    rows: Address, count: int, transposed: bool, registers: Sequence[Array] | None
-) -> list[MatrixPiece]:
+def _pieces_of_rows(rows: Address, count: int, transposed: bool, registers: Sequence[Array]) -> list[MatrixPiece]:
     """Return the parts of rows that lanes access: one word per register, or two halves of a column if transposed."""
     every = np.arange(rows.group.n)
     lane = every % _LANES
@@ -259,11 +251,11 @@ def _pieces_of_rows(
     for number in range(count):
         start = first + _ROWS * number
         if not transposed:
-            value = () if registers is None else (registers[number],)
+            value = (registers[number],) if registers else ()
             found.append(MatrixPiece(rows.moved(start + group, 4 * place), 4, number, 0, value))
             continue
         for half in range(2):
-            value = () if registers is None else ((registers[number] >> (16 * half)).astype(np.uint16),)
+            value = ((registers[number] >> (16 * half)).astype(np.uint16),) if registers else ()
             address = rows.moved(start + 2 * place + half, 2 * group)
             found.append(MatrixPiece(address, 2, number, 2 * half, value))
     return found

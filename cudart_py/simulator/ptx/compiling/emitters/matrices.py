@@ -6,11 +6,13 @@ shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...operations.matrices import Fragment
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Symbol, Vector
 from ...syntax.types import dtype_of
 from ..forms import Form
-from ..fragments import fragment_of, fragments_of
+from ..fragments import fragment_length, fragment_of, fragments_of
 from ..writer import Writer, spread
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
@@ -18,35 +20,25 @@ _ROUNDINGS = ("rn", "rz", "rm", "rp")
 _SINGLE = {"f32": "f4", "f64": "f8", "s32": "i4"}
 
 
-def load_matrix(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``wmma.load``."""
-    destination, access, *stride = i.operands
+def access_units(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``wmma.load`` and ``wmma.store``."""
     fragment = fragment_of(form)
-    arguments = f"{_base(w, access, form)}, {bind_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
-    write_registers(w, destination, f"g.chunk.matrices.load(g, {arguments}, {w.site()})", fragment.kind)
+    distance = _distance(w, form, fragment, i.operands[2:])
+    _access(w, i, form, f"units(g, {_base(w, i.access, form)}, {bind_fragment(w, fragment)}, {distance}", fragment.kind)
 
 
-def store_matrix(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``wmma.store``."""
-    access, source, *stride = i.operands
-    fragment = fragment_of(form)
-    arguments = f"{_base(w, access, form)}, {bind_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
-    w.emit(f"g.chunk.matrices.store(g, {arguments}, {registers(w, source, fragment.kind)}, {w.site()})")
+def access_rows(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``ldmatrix`` and ``stmatrix``."""
+    rows = f"rows(g, {_base(w, i.access, form)}, {fragment_length(form, 0)}, {'trans' in form.words}"
+    _access(w, i, form, rows, form.type)
 
 
-def load_rows(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``ldmatrix``."""
-    destination, access = i.operands
-    assert isinstance(destination, Vector)
-    arguments = f"{_base(w, access, form)}, {len(destination.items)}, {'trans' in form.words}, {w.site()}"
-    write_registers(w, destination, f"g.chunk.matrices.load_rows(g, {arguments})", form.type)
-
-
-def store_rows(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``stmatrix``."""
-    access, source = i.operands
-    arguments = f"{_base(w, access, form)}, {registers(w, source, form.type)}, {'trans' in form.words}, {w.site()}"
-    w.emit(f"g.chunk.matrices.store_rows(g, {arguments})")
+def _access(w: Writer, i: Instruction, form: Form, call: str, kind: str) -> None:
+    """Emit a call that loads the registers of a fragment or stores them; `call` is without its last arguments."""
+    if form.row.access == "ld":
+        write_registers(w, i.operands[0], f"g.chunk.matrices.{call}, [], {w.site()})", kind)
+    else:
+        w.emit(f"g.chunk.matrices.{call}, {registers(w, i.operands[1], kind)}, {w.site()})")
 
 
 def move_matrix(w: Writer, i: Instruction, form: Form) -> None:
@@ -69,9 +61,8 @@ def multiply_matrices(w: Writer, i: Instruction, form: Form) -> None:
     write_registers(w, i.operands[0], call, fragments[0].kind)
 
 
-def _base(w: Writer, access: Operand, form: Form) -> str:
+def _base(w: Writer, access: Access, form: Form) -> str:
     """Return source code for the space and for each lane's address."""
-    assert isinstance(access, Access)
     base, space = access.base, form.space
     wide = w.word_type(base, "u64")
     if isinstance(base, Symbol) and space == "generic" and base.name in w.environment.shared_addresses:
@@ -80,7 +71,7 @@ def _base(w: Writer, access: Operand, form: Form) -> str:
     return f"{space!r}, {address} + {access.offset}" if access.offset else f"{space!r}, {address}"
 
 
-def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) -> str:
+def _distance(w: Writer, form: Form, fragment: Fragment, stride: Sequence[Operand]) -> str:
     """Return source code for a pair: whether a matrix is column-major, and its leading dimension in elements."""
     by_columns = "col" in form.words
     steps = str(fragment.rows if by_columns else fragment.columns)

@@ -10,27 +10,25 @@ from __future__ import annotations
 
 from ..emitters.copies import copy_group, tensor_copy, tensor_map_change, tensor_map_copy
 from ..emitters.matrices import (
-    load_matrix,
-    load_rows,
+    access_rows,
+    access_units,
     move_matrix,
     multiply_group_matrices,
     multiply_matrices,
-    store_matrix,
-    store_rows,
 )
 from ..emitters.memory import nothing
 from ..forms import Row
 
 MATRIX_ROWS = (
     Row(
-        "wmma", load_matrix,
+        "wmma", access_units,
         "load a/b/c sync aligned MAJOR SHAPE STAGED? f16/bf16/f32/s8/u8/s32 | =F M u32?",
         "load a/b/c sync aligned MAJOR m16n16k8 STAGED? tf32/f32 | =F M u32?",
         "load a/b/c sync aligned MAJOR m8n8k4 STAGED? f64 | =F M u32?",
         access="ld", converges="warp", flow="fresh",
     ),
     Row(
-        "wmma", store_matrix,
+        "wmma", access_units,
         "store d sync aligned MAJOR SHAPE STAGED? f16/f32/s32 | M F u32?",
         "store d sync aligned MAJOR m16n16k8 STAGED? f32 | M F u32?",
         "store d sync aligned MAJOR m8n8k4 STAGED? f64 | M F u32?",
@@ -59,11 +57,11 @@ MATRIX_ROWS = (
         converges="warp", flow="matrix",
     ),
     Row(
-        "ldmatrix", load_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | =F M",
+        "ldmatrix", access_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | =F M",
         access="ld", converges="warp", flow="fresh",
     ),
     Row(
-        "stmatrix", store_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | M F",
+        "stmatrix", access_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | M F",
         access="st", converges="warp", flow="fresh",
     ),
     *(

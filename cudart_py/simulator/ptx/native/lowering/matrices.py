@@ -10,7 +10,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from ...compiling.forms import Form
-from ...compiling.fragments import fragment_of, fragments_of
+from ...compiling.fragments import fragment_length, fragment_of, fragments_of
 from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, first_places, places, unit_of
 from ...syntax.instructions import Immediate, Instruction, Operand, Vector
 from ...windows import SHARED_WINDOW, WINDOW_BYTES
@@ -60,14 +60,22 @@ def move_matrix(e: Emitter, i: Instruction, form: Form) -> None:
 # --- loads and stores of wmma
 
 
-def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``wmma.load`` to one load for each unit of a lane, or to a single one for adjacent words."""
+def access_units(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``wmma.load`` and ``wmma.store`` to an access for each unit of a lane, or a load of adjacent words."""
     b = e.b
     _whole_warp(e, i)
     fragment, by_columns = fragment_of(form), "col" in form.words
     size = unit_of(fragment, by_columns).itemsize
     space, addresses = _units(e, i, form, fragment, by_columns)
-    site = e.sites.add(i, e.instance, 1)
+    site = e.sites.add(i, e.instance, int(form.row.access == "ld"))
+    e.accessed = True
+    if form.row.access == "st":
+        registers = _registers(e, i.operands[1], fragment.kind)
+        units = [one.raw for one in elements_of(b, registers, fragment)] if size < 4 else registers
+        for unit, address in zip(units, addresses, strict=True):
+            e.check("store", space, address, size, 1, site, [unit])
+            e.call(f"store.{space}.{size}.1", ir.VoidType(), e.context, address, e.mask, I32(site), unit)
+        return
     for address in addresses:
         e.check("load", space, address, size, 1, site)
     given, count = (e.context, addresses[0], e.mask, I32(site)), len(addresses)
@@ -77,7 +85,6 @@ def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
     else:
         name, kind = f"load.{space}.{size}.1", loaded_type(size, 1)
         units = [e.call(name, kind, e.context, address, e.mask, I32(site)) for address in addresses]
-    e.accessed = True
     _write(e, i.operands[0], packed(b, units), fragment.kind)
 
 
@@ -87,22 +94,6 @@ def _are_adjacent(fragment: Fragment, by_columns: bool) -> bool:
     size = np.dtype(ELEMENTS[fragment.kind]).itemsize
     following = (np.diff(minor, axis=0) * size == 4).all() and not np.diff(major, axis=0).any()
     return bool(following) and len(minor) > 1
-
-
-def store_matrix(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``wmma.store`` to one store for each unit of a lane."""
-    b = e.b
-    _whole_warp(e, i)
-    fragment, by_columns = fragment_of(form), "col" in form.words
-    registers = _registers(e, i.operands[1], fragment.kind)
-    size = unit_of(fragment, by_columns).itemsize
-    units = [one.raw for one in elements_of(b, registers, fragment)] if size < 4 else registers
-    space, addresses = _units(e, i, form, fragment, by_columns)
-    site = e.sites.add(i, e.instance)
-    for unit, address in zip(units, addresses, strict=True):
-        e.check("store", space, address, size, 1, site, [unit])
-        e.call(f"store.{space}.{size}.1", ir.VoidType(), e.context, address, e.mask, I32(site), unit)
-    e.accessed = True
 
 
 def _units(e: Emitter, i: Instruction, form: Form, fragment: Fragment, by_columns: bool) -> tuple[str, list[Value]]:
@@ -135,30 +126,26 @@ def _lines(fragment: Fragment, by_columns: bool) -> tuple[NDArray[Any], NDArray[
 # --- rows of ldmatrix and stmatrix
 
 
-def load_rows(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``ldmatrix``: each lane loads the row whose address it gives, and the lanes exchange words or halves."""
-    b = e.b
+def access_rows(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``ldmatrix`` and ``stmatrix``: each lane accesses the row whose address it gives.
+
+    The lanes exchange words or halves after a load or before a store.
+    """
+    b, loads = e.b, form.row.access == "ld"
     _whole_warp(e, i)
-    count, transposed = len(_items(i.operands[0])), "trans" in form.words
-    site, rows = _rows(e, i, form, 1, count)
-    e.observe("ldsm", "shared", rows, ROW_BYTES, site, I32(_counted(count)))
-    if e.checking is not None:
-        for address, size, _ in _pieces(e, rows, count, transposed):
-            e.check("load", "shared", address, size, 1, site)
-    loaded = e.call("load.shared.8.2", loaded_type(8, 2), e.context, rows, e.mask, I32(site))
-    pair = [b.extract_value(loaded, index) for index in range(2)]
+    count, transposed = fragment_length(form, 0), "trans" in form.words
+    site, rows = _rows(e, i, form, int(loads), count)
+    e.observe("ldsm" if loads else "st", "shared", rows, ROW_BYTES, site, I32(_counted(count)))
     e.accessed = True
-    _write(e, i.operands[0], _moved(b, pair, *_fragments(count, transposed), transposed), "b16")
-
-
-def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``stmatrix``: the lanes exchange words or halves, and each stores the row whose address it gives."""
-    b = e.b
-    _whole_warp(e, i)
-    registers, transposed = _registers(e, i.operands[1], "b16"), "trans" in form.words
-    count = len(registers)
-    site, rows = _rows(e, i, form, 0, count)
-    e.observe("st", "shared", rows, ROW_BYTES, site, I32(_counted(count)))
+    if loads:
+        if e.checking is not None:
+            for address, size, _ in _pieces(e, rows, count, transposed):
+                e.check("load", "shared", address, size, 1, site)
+        loaded = e.call("load.shared.8.2", loaded_type(8, 2), e.context, rows, e.mask, I32(site))
+        pair = [b.extract_value(loaded, index) for index in range(2)]
+        _write(e, i.operands[0], _moved(b, pair, *_fragments(count, transposed), transposed), "b16")
+        return
+    registers = _registers(e, i.operands[1], "b16")
     for address, size, (number, half) in _pieces(e, rows, count, transposed):
         value = registers[number]
         if size == 2:
@@ -167,7 +154,6 @@ def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
     held, wanted = reversed(_fragments(count, transposed))
     words = _moved(b, registers, held, wanted, transposed)
     e.call("store.shared.4.4", ir.VoidType(), e.context, rows, I32(_counted(count)), I32(site), *words)
-    e.accessed = True
 
 
 def _rows(e: Emitter, i: Instruction, form: Form, place: int, count: int) -> tuple[int, Value]:
