@@ -40,7 +40,7 @@ _TOLD: dict[str, Callable[[Form], str]] = {
     "space": lambda form: form.space,
     "name": lambda form: form.row.name,
 }
-_TOLD_WORDS = {"word": RELATIONS | CLASSES, "space": SPACES, "count": {"v2", "v4", "v8"}}
+_TOLD_WORDS = {"word": {*RELATIONS, *CLASSES, "lo", "hi", "l", "r"}, "space": SPACES, "count": {"v2", "v4", "v8"}}
 
 
 class Lowers:
