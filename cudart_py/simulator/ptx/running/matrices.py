@@ -72,7 +72,7 @@ class Matrices:
             loaded = [memory.load(address, 0, dtype.str[1:], shift, site) for address in found]
             return to_registers(np.stack(loaded, axis=1).view(ELEMENTS[fragment.kind]), fragment.kind)
         for address, value in zip(found, values, strict=True):
-            memory.store(address, 0, dtype.str[1:], shift, value, site)
+            memory.store(address, 0, dtype.str[1:], shift, (value,), site)
         return []
 
     def rows(
@@ -102,7 +102,7 @@ class Matrices:
         table = np.concatenate([register.reshape(-1, _ROWS, _WORDS) for register in upright], axis=1)
         # Lanes whose addresses are ignored store the rows of other lanes again.
         words = np.tile(table, (1, _LANES // (_ROWS * count), 1)).reshape(-1, _WORDS)
-        memory.store_vector(rows, 0, "u4", 2, tuple(np.ascontiguousarray(words.T)), site)
+        memory.store(rows, 0, "u4", 2, tuple(np.ascontiguousarray(words.T)), site)
         return []
 
     def transpose(self, group: Group, register: Array, site: Instruction) -> Array:

@@ -143,10 +143,7 @@ def store(w: Writer, i: Instruction, form: Form) -> None:
     name, offset, _ = address(w, access, form.space)
     values = [w.typed(item, dtype)[0] for item in items]
     observe(w, "st", name, offset, len(items) << shift, values)
-    if len(items) == 1:
-        w.emit(f"g.chunk.memory.store({name}, {offset}, {dtype!r}, {shift}, {values[0]}, {w.site()})")
-    else:
-        w.emit(f"g.chunk.memory.store_vector({name}, {offset}, {dtype!r}, {shift}, ({', '.join(values)},), {w.site()})")
+    w.emit(f"g.chunk.memory.store({name}, {offset}, {dtype!r}, {shift}, ({', '.join(values)},), {w.site()})")
 
 
 def atomic(w: Writer, i: Instruction, form: Form) -> None:

@@ -156,7 +156,7 @@ class RuntimeCalls:
         if state.observer is not None:
             state.observer.access(group, "st", address, 0, dtype.itemsize, site, (stored,))
         shift = dtype.itemsize.bit_length() - 1
-        state.memory_access.store(address, 0, dtype.str[1:], shift, stored, site)
+        state.memory_access.store(address, 0, dtype.str[1:], shift, (stored,), site)
 
     # --- streams and events
 

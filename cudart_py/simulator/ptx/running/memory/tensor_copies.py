@@ -117,7 +117,7 @@ class TensorCopies:
             place = start + offset
             if observer is not None:
                 observer.access(group, "st", address, place, dtype.itemsize, site, (changed,))
-            memory.store(address, place, dtype.str[1:], dtype.itemsize.bit_length() - 1, changed, site)
+            memory.store(address, place, dtype.str[1:], dtype.itemsize.bit_length() - 1, (changed,), site)
 
     def copy_map(self, group: Group, space: tuple[str, str], places: tuple[Any, Any], site: Instruction) -> None:
         """Copy the 128 bytes of one tensor map per warp, between addresses in two spaces."""
@@ -134,7 +134,7 @@ class TensorCopies:
             words = group.chunk.memory.load_vector(source, start, "u8", _SHIFT, ALIGNMENT // _WORD, site)
             if observer is not None:
                 observer.access(one, "st", to, start, ALIGNMENT, site, tuple(words))
-            group.chunk.memory.store_vector(to, start, "u8", _SHIFT, words, site)
+            group.chunk.memory.store(to, start, "u8", _SHIFT, words, site)
 
 
 def _maps(

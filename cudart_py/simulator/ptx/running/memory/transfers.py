@@ -47,15 +47,9 @@ class Memory(Resolver):
         return _elements(address, offset, name, shift, count)
 
     def store(
-        self, address: Address | Mixed, offset: int, name: str, shift: int, value: Any, site: Instruction
-    ) -> None:
-        """Store one element per lane; if lanes share an address, the last lane wins."""
-        self.store_vector(address, offset, name, shift, (value,), site)
-
-    def store_vector(
         self, address: Address | Mixed, offset: int, name: str, shift: int, values: Sequence[Any], site: Instruction
     ) -> None:
-        """Store consecutive elements per lane, checked as one access."""
+        """Store consecutive elements per lane, checked as one access; if lanes share an address, the last lane wins."""
         parts = address.parts
         for positions, part in parts:
             self.check(part, offset, len(values) << shift, site, positions)
@@ -140,7 +134,7 @@ class Memory(Resolver):
                 loaded[:, positions] = np.stack(_elements(part, from_offset, "u4", 2, words))
             left = np.clip(wanted - 4 * np.arange(words)[:, None], 0, 4)
             values = list(loaded & ((1 << 8 * left) - 1).astype(np.uint32))
-        self.store_vector(to, to_offset, "u4", 2, values, site)
+        self.store(to, to_offset, "u4", 2, values, site)
 
     def mbarrier(
         self,
