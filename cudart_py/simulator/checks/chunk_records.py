@@ -23,7 +23,7 @@ class ChunkRecords:
     """The records of the checks for one chunk, each created when it is first needed.
 
     The chunk refers to its records. The records do not refer back to the chunk, so both are freed as soon as the chunk
-    has run. `local_written` has a flag for each word of local memory that says whether its thread has written it.
+    has run. `local_written` has a flag for each piece of local memory that says whether its thread has written it.
     """
 
     divergence: Divergence | None = None
@@ -63,10 +63,10 @@ class ChunkRecords:
             self.shared = History(len(chunk.shared.bytes))
         return self.shared
 
-    def local_written_of(self, chunk: Chunk) -> NDArray[np.bool_]:
-        """Return a mask of the words of the chunk's local memory that have been written."""
+    def local_written_of(self, chunk: Chunk, shift: int) -> NDArray[np.bool_]:
+        """Return a mask of the pieces of ``1 << shift`` bytes of the chunk's local memory that have been written."""
         if self.local_written is None:
-            self.local_written = np.zeros(len(chunk.local.bytes) // 4, np.bool_)
+            self.local_written = np.zeros(len(chunk.local.bytes) >> shift, np.bool_)
         return self.local_written
 
 

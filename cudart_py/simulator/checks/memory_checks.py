@@ -62,6 +62,7 @@ class MemoryChecks:
         self._memory = state.memory
         self._shadows = ShadowTable(state.memory)
         self._guessed_loads = GuessedLoads(state.program)
+        self._local_shift = state.program.local_shift
         # The rules of instructions, keyed by the kind of access and the identity of the instruction.
         self._rules: dict[tuple[str, int], AccessRules] = {}
         self._races = races
@@ -226,8 +227,9 @@ class MemoryChecks:
 
     def _local(self, access: MemoryAccess) -> None:
         chunk = access.group.chunk
-        written = records_of(chunk).local_written_of(chunk)
-        footprint = Footprint(access, 0, 2)
+        shift = self._local_shift
+        written = records_of(chunk).local_written_of(chunk, shift)
+        footprint = Footprint(access, 0, shift)
         if access.kind == "ld":
             self._read(footprint, ~written[footprint.index], "where this thread hasn't written")
         else:

@@ -19,7 +19,7 @@ GLOBAL = "S* g{k} = (S*)scratch + {k} * 32; g{k}[i] = a; __syncwarp(); S b = g{k
 CALLED = "S b = passed(a);"
 # By which members a kernel fills and which it stores at its end: the possible copies of the structure from `a` to `b`,
 # and the types of its members. An uninitialised member is reported if it is stored to global memory. Calls lose track
-# of uninitialised values, and a word of local memory counts as written once a part of it is.
+# of uninitialised values, and so do copies of words of which a part has been written.
 CASES = {
     "all, stored whole": ([SHARED, LOCAL, GLOBAL, CALLED], SMALL + LARGE),
     "all, a member stored": ([SHARED, LOCAL, GLOBAL, CALLED], SMALL + LARGE),

@@ -250,6 +250,21 @@ extern "C" __global__ void moved(int* out) {
     assert "kernel.cu:12: uninitialised value reaches a store: it was read at kernel.cu:11 from shared memory" in text
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "int32", "float64"])
+def test_an_unwritten_element_of_a_local_array_is_found_between_written_ones(engine, dtype):
+    kind = {"bool": "bool", "int8": "char", "int16": "short", "int32": "int", "float64": "double"}[dtype]
+    source = f"""extern "C" __global__ void element({kind}* out, int missing, int place) {{
+    {kind} a[12];
+    for (int j = 0; j < 12; j++)
+        if (j != missing) a[j] = j + place;
+    out[threadIdx.x] = a[place + (threadIdx.x & 1)];
+}}"""
+    element = cuda.compile(source)["element"][1, 32]
+    for place in range(8):
+        texts = found(element, cuda.empty(32, dtype), 5, place)
+        assert len(texts) == (place in (4, 5)), (place, texts)
+
+
 ATOMICS = FOLDER / "atomics.cu"
 LINES = {name: min(lines) for name, lines in marked(ATOMICS, "AT").items()}
 SHUFFLED = rf"test.cu:{LINES['shuffle']} read it from lane \d+ of the warp, which does not take part"

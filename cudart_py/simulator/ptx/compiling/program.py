@@ -9,6 +9,7 @@ from typing import Any
 
 from ..syntax.instructions import Function, Symbol
 from ..syntax.parser import Entry
+from ..syntax.types import TYPE_SIZES
 from .analysis.control_flow import Block, Code
 from .analysis.wait_loops import Waiting, waiting_in
 from .codegen import BlockFunction, compile_block
@@ -73,6 +74,17 @@ class Program:
             for body in (self.entry.body, *self.entry.called)
             for form in map(form_of, body.instructions)
         )
+
+    @cached_property
+    def local_shift(self) -> int:
+        """Return the binary logarithm of the size of the smallest access to local memory, at most that of a word."""
+        sizes = [
+            form.vector * TYPE_SIZES[form.type]
+            for body in (self.entry.body, *self.entry.called)
+            for form in map(form_of, body.instructions)
+            if form.types and form.row.access in ("ld", "st", "atom", "red") and form.space in ("local", "generic")
+        ]
+        return min([4, *sizes]).bit_length() - 1
 
     def loop_waiting(self, code: Code, target: int, source: int) -> Waiting:
         """Return how probably lanes wait for others in a loop from one block of a code to another.

@@ -62,7 +62,7 @@ class Resident:
         self.records: list[BlockRecords] = []
         if "checks" in kernel.watch:
             undefined_bytes = UNDEFINED_WORD + state.shared_limit if "undefined" in kernel.watch else 0
-            sizes = state.shared_end, 4 * (stride // 4 * warps), undefined_bytes
+            sizes = state.shared_end, 4 * stride * warps, undefined_bytes
             self.records = [BlockRecords(kernel.sites, warps, *sizes) for _ in range(blocks)]
         # The words of the context that describe this memory and the records.
         self.words = self._parts.addresses | {

@@ -103,7 +103,7 @@ class Recorded:
 class BlockRecords(Parts):
     """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences.
 
-    `local_bytes` is the size of the masks of the lanes that have written each word of local memory, and
+    `local_bytes` is the size of the masks of the lanes that have written each byte of local memory, and
     `undefined_bytes` that of the marks of undefined bytes. The code that `sites` describes may need further records.
     """
 

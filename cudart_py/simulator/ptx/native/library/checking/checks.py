@@ -19,7 +19,7 @@ from llvmlite import ir
 from ....instructions import clusters
 from ....windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ...layout import PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
-from ...vectors import I1, I32, I64
+from ...vectors import I1, I32, I64, vector
 from ..frame import alike, each_active, each_group, element, when, words_at
 from ..hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
@@ -27,7 +27,6 @@ from .records import block_value, block_word, in_complete_records, note_unwritte
 
 Value = Any
 
-_WORD = 2
 # The maximum number of scans of a block's shared memory that check whether all of it has been written.
 _MOST_LOOKS = 4
 
@@ -253,34 +252,42 @@ class _Check(LaneByLane):
         )
         with when(b, b.icmp_unsigned("!=", b.and_(b.bits(among), self.mask), self.mask), likely=False):
             b.ret_void()
-        words = b.lshr(b.word(context, Context.LOCAL_STRIDE), I64(_WORD))
-        row = b.mul(b.word(context, Context.WARP_AT_HAND), words)
+        row = b.mul(b.word(context, Context.WARP_AT_HAND), b.word(context, Context.LOCAL_STRIDE))
         base = element(b, b.pointer(context, Context.LOCAL_WRITTEN), row, I32)
         first = b.extract_element(self.addresses, b.trailing_zeros(self.mask))
         same = b.icmp_unsigned("==", self.addresses, b.splat(first))
         alike = b.icmp_unsigned("==", b.and_(b.bits(same), self.mask), self.mask)
         with when(b, alike, likely=True):
-            self._local_words(base, first, self.mask)
+            self._local_elements(base, first, self.mask)
             b.ret_void()
         self.spill()
 
         def look(lane: Value) -> None:
-            self._local_words(base, self.lane(0, lane), b.shl(I32(1), lane))
+            self._local_elements(base, self.lane(0, lane), b.shl(I32(1), lane))
 
         each_active(b, self.mask, look)
         b.ret_void()
 
-    def _local_words(self, base: Value, address: Value, lanes: Value) -> None:
+    def _local_elements(self, base: Value, address: Value, lanes: Value) -> None:
+        """Check the elements at one address; the records have the lanes that have written each byte."""
         b = self.b
-        for number in range(max(1, self.whole >> _WORD)):
-            word = element(b, base, b.add(b.lshr(address, I64(_WORD)), I64(number)), I32)
-            before = b.load(word, typ=I32)
+        for number in range(self.count):
+            first = element(b, base, b.add(address, I64(number * self.size)), I32)
             if self.loads:
-                missing = b.and_(lanes, b.not_(before))
-                with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
-                    note_unwritten(b, self.context, self.site, missing)
+                self._local_element(first, lanes)
             else:
-                b.store(b.or_(before, lanes), word)
+                before = b.load(first, typ=vector(I32, self.size), align=4)
+                b.store(b.or_(before, b.splat(lanes, self.size)), first, align=4)
+
+    def _local_element(self, first: Value, lanes: Value) -> None:
+        """Record the lanes that load an element of which they have written no byte; usually, one record tells."""
+        b = self.b
+        missing = b.and_(lanes, b.not_(b.load(first, typ=I32)))
+        with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
+            for byte in range(1, self.size):
+                missing = b.and_(missing, b.not_(b.load(element(b, first, I64(byte), I32), typ=I32)))
+            with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
+                note_unwritten(b, self.context, self.site, missing)
 
 
 def build_check(module: ir.Module, name: str) -> None:
