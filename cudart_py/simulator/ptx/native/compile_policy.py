@@ -3,7 +3,8 @@
 The estimate depends on how often each instruction runs, and so on the bounds of loops. A bound is a constant with which
 a loop's counter begins or is compared, or a parameter that the condition of the loop depends on. If the condition also
 depends on the thread's index, the threads of a block are assumed to share the iterations, and if it depends on the
-number of blocks, those of the whole grid. A loop without such bounds is assumed to have ten iterations.
+number of blocks, those of the whole grid. A loop without such bounds, or with only a small constant, is assumed to have
+ten iterations.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _REGISTER = re.compile(r"%\w+")
 
 # LLVM's time per PTX instruction, in seconds: for a plain launch, and for one whose accesses are checked or counted.
 _COMPILE_SECONDS, _WATCHED_COMPILE_SECONDS = 0.8e-3, 1.6e-3
-# The number of thread instructions that NumPy executes per second in a wide launch: without and with an observer.
-_NUMPY_RATE, _WATCHED_NUMPY_RATE = 4e8, 1e8
+# The number of thread instructions that NumPy executes per second in a wide launch.
+_NUMPY_RATE = 4e8
 # The least time, in seconds, in which NumPy executes an instruction, however few threads execute it.
-_STEP_SECONDS = 0.4e-6
+_STEP_SECONDS = 4e-6
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 # The time per instruction, in seconds, to generate the NumPy engine's functions at the kernel's first launch.
 _PREPARE_SECONDS = 0.15e-3
@@ -48,7 +49,8 @@ _MOST_COPIED = 1 << 60
 _MOST_ITERATIONS = 1000
 # The assumed number of launches of a kernel whose results depend on the order of lanes.
 _LAUNCHES = 8
-# The assumed number of iterations of a loop without a known bound. Smaller bounds count as unknown, too.
+# The assumed number of iterations of a loop without a known bound. Smaller constants count as unknown, too: a loop is
+# often left when a value becomes 0.
 ITERATIONS = 10
 # Larger 64-bit parameters are addresses.
 _LEAST_ADDRESS = 1 << 40
@@ -71,8 +73,9 @@ class Estimate:
     """Facts about a kernel that need no compiling: its size, and whether its results depend on the order of lanes.
 
     Machine code contains one copy of a function per call path that leads to it. `copied` is the number of instructions
-    in all these copies, and `executed` the number that a thread executes if each loop has ten iterations; `loops` knows
-    the bounds of some loops of a launch.
+    in all these copies, and `executed` the number that a thread executes if each loop has ten iterations. `inside` is
+    the part of `executed` that belongs to the called functions; `loops` knows the bounds of some of the kernel's own
+    loops in a launch.
     """
 
     def __init__(self, program: Program) -> None:
@@ -83,6 +86,7 @@ class Estimate:
         module, body = program.entry.module, program.entry.body
         self.copied = max(self.instructions, _total(module, body, lambda function: [1] * len(function.instructions)))
         self.executed = max(self.copied, _total(module, body, _iterations))
+        self.inside = max(0, self.executed - sum(_iterations(body)))
         self.loops = _Loops(program.entry)
         self.ordered = any(map(_depends_on_order, bodies))
         # Whether the time of launches in earlier processes is known.
@@ -206,9 +210,8 @@ def _has_machine_code(state: LaunchState) -> bool:
 def numpy_seconds(state: LaunchState) -> float:
     """Return an estimate of the time, in seconds, that a launch takes with NumPy."""
     estimate = estimate_of(state.program)
-    executed = max(estimate.executed, estimate.loops.executed(state))
-    rate = _NUMPY_RATE if state.observer is None else _WATCHED_NUMPY_RATE
-    return executed * max(_STEP_SECONDS, state.blocks * state.threads / rate)
+    executed = estimate.inside + estimate.loops.executed(state)
+    return executed * max(_STEP_SECONDS, state.blocks * state.threads / _NUMPY_RATE)
 
 
 def note_seconds(state: LaunchState, store: CodeCache | None) -> None:
@@ -276,11 +279,12 @@ class _Loops:
 
 def _bounded(found: _Bounds, state: LaunchState) -> int:
     values = (abs(int(state.parameters[key])) for key in found.parameters)
-    bound = max([found.constant, *(value for value in values if value < _LEAST_ADDRESS)])
+    limits = [value for value in values if value < _LEAST_ADDRESS]
+    bound = max([found.constant, *limits])
     sharing = 1
     if found.places:
         sharing = state.threads * (state.blocks if "%nctaid" in found.places else 1)
-    return max(ITERATIONS, bound // sharing)
+    return max(1 if limits else ITERATIONS, -(-bound // sharing))
 
 
 def loops_of(function: Function) -> dict[int, int]:

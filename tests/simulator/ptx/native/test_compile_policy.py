@@ -120,6 +120,7 @@ def test_a_short_loop_is_not_compiled():
         ("turns", 1, 1, 20),
         ("share", 1, 256, 5000),
         ("share_among_blocks", 40, 256, 200_000),
+        ("share_among_blocks", 512, 256, 131_072),
     ):
         kernels.launch(name, blocks, threads, n, kernels.zeros(n), steps=None)
         assert not kernels.ran_natively(name)
