@@ -38,6 +38,7 @@ class Memory:
         self.shadows: dict[int, ShadowMemory] = {}
         self._next = 4096
         self._live: dict[int, int] = {}
+        self._extents = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def new(self, size: int) -> int:
         """Allocate `size` bytes at a multiple of 256."""
@@ -73,8 +74,12 @@ class Memory:
         return address
 
     def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the starts and ends of the allocations: the same arrays until the allocations change."""
         starts = sorted(self._live)
-        return np.array(starts, np.int64), np.array([start + self._live[start] for start in starts], np.int64)
+        extents = np.array(starts, np.int64), np.array([start + self._live[start] for start in starts], np.int64)
+        if not all(map(np.array_equal, extents, self._extents)):
+            self._extents = extents
+        return self._extents
 
     def shadow(self, start: int) -> ShadowMemory:
         return self.shadows.setdefault(start, ShadowMemory(start, self._live[start], True))

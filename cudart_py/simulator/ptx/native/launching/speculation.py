@@ -22,7 +22,7 @@ from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, Ho
 from ..library.checking.clocks import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
-from .host_memory import Parts
+from .host_memory import Parts, aligned
 
 if TYPE_CHECKING:
     from ...running.observer import AccessRecords, PieceRecords
@@ -169,16 +169,14 @@ class CheckTables:
         last = self.ends[-1] if self.ends else self.first
         # `addresses` are those of a strong access. The flags of `released`, indexed by the hash of an address, say
         # where there may be a release.
-        self._parts = Parts(
-            {
-                Context.SAVED: (last - self.first >> GRANULE_BITS) + 1,
-                Context.STRONG_ADDRESSES: 8 * _LANES,
-                Context.RELEASED: HASHES,
-            }
-        )
-        self.flags, self.released = self._parts.of(Context.SAVED), self._parts.of(Context.RELEASED)
+        self._parts = Parts({Context.STRONG_ADDRESSES: 8 * _LANES, Context.RELEASED: HASHES})
+        self.released = self._parts.of(Context.RELEASED)
         self.addresses = self._parts.of(Context.STRONG_ADDRESSES, np.int64)
+        self.flags = aligned((last - self.first >> GRANULE_BITS) + 1)
+        # The parts of `flags` that are set. There may be millions of flags, of which a launch sets a few.
+        self._flagged: list[slice] = []
         self.words = self._parts.addresses | {
+            Context.SAVED: self.flags.ctypes.data,
             Context.CHECK_SITES: self.sites.ctypes.data,
             Context.CHECK_EXTENTS: self.extents.ctypes.data,
             Context.SAVED_BASE: self.first,
@@ -209,8 +207,17 @@ class CheckTables:
         self.extents[:] = self._new_extents
         self.sites[:] = self._new_sites
         self.sites[: len(recorded), SiteCheck.RECORDS] = recorded
+        for part in self._flagged:
+            self.flags[part] = 0
+        self._flagged.clear()
         self._parts.clear()
         return kept
+
+    def flag(self, number: int, count: int) -> None:
+        """Set the flags of granules that have been saved; machine code may store to them from then on."""
+        part = slice(number, number + count)
+        self._flagged.append(part)
+        self.flags[part] = 1
 
     def prepare(self, index: int, records: PieceRecords) -> None:
         """Make the row of an allocation ready, which refers to its records."""
@@ -308,8 +315,7 @@ class Speculation:
                 self._saved.append((index, low, high, kept))
             index += 1
         self._together[number + count] = count
-        # Machine code may store to the granules once their flags are set.
-        flags[number : number + count] = 1
+        self._tables.flag(number, count)
 
     def _prepare(self, index: int) -> None:
         if self._tables.extents[index][ExtentCheck.READY]:
