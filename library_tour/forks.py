@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -116,6 +117,8 @@ def serve() -> None:
     for module in sys.argv[1:]:
         with contextlib.suppress(ImportError):  # llvmlite is an extra
             importlib.import_module(module)
+    # The garbage collector would touch, and thus copy, the memory that forks share with this process.
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

@@ -22,8 +22,17 @@ from .processors import processors
 from .stop import Check, Row
 
 SECONDS = 60
-# What the programs import.
-MODULES = ("cudart_py.simulator.driver", "cudart_py.simulator.ptx.native.engine", "library_tour.wrong")
+# Modules that most of the programs import.
+MODULES = (
+    "cudart_py.simulator.driver",
+    "cudart_py.simulator.ptx.native.engine",
+    "cudart_py.compilation.compiler",
+    "library_tour.device_code",
+    "library_tour.limits",
+    "library_tour.variants",
+    "library_tour.wrong",
+    "numpy.random",
+)
 # The servers that run no program at the moment.
 _idle: SimpleQueue[Forks] = SimpleQueue()
 
