@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from functools import lru_cache
 
 from ..faults import PtxError
 from .instructions import Param, Variable
@@ -152,6 +153,7 @@ def _relocation(offset: int, text: str) -> tuple[int, str, int]:
     return offset, match[1] or match[2], -addend if match[3] == "-" else addend
 
 
+@lru_cache(maxsize=1 << 10)  # tables of bytes have thousands of elements with few values
 def _number(item: str, element_type: str) -> bytes:
     """Return the bytes of a literal as a type; integers are truncated to its size."""
     size = TYPE_SIZES[element_type]
