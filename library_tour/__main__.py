@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"the extra `tour` is missing ({', '.join(missing)}): pip install 'cudart-py[tour]'")
     from . import command
 
+    # By default, a collection follows every 700 new objects, nearly all of which are then still in use.
+    gc.set_threshold(20_000, 10, 10)
     return command.main(arguments)
 
 
