@@ -23,7 +23,8 @@ class ChunkRecords:
     """The records of the checks for one chunk, each created when it is first needed.
 
     The chunk refers to its records. The records do not refer back to the chunk, so both are freed as soon as the chunk
-    has run. `local_written` has a flag for each piece of local memory that says whether its thread has written it.
+    has run, except for `shared`, the history of its shared memory, which a later chunk uses again. `local_written` has
+    a flag for each piece of local memory that says whether its thread has written it.
     """
 
     divergence: Divergence | None = None
@@ -56,12 +57,6 @@ class ChunkRecords:
         if self.bulk is None:
             self.bulk = BulkCopies(chunk)
         return self.bulk
-
-    def shared_of(self, chunk: Chunk) -> History:
-        """Return the history of the chunk's shared memory."""
-        if self.shared is None:
-            self.shared = History(len(chunk.shared.bytes))
-        return self.shared
 
     def local_written_of(self, chunk: Chunk, shift: int) -> NDArray[np.bool_]:
         """Return a mask of the pieces of ``1 << shift`` bytes of the chunk's local memory that have been written."""

@@ -141,6 +141,7 @@ class LaunchChecks(Observer):
     def ended(self, chunk: Chunk) -> None:
         """Keep only the part of a chunk's happens-before relation that later chunks may need."""
         self._races.ended(chunk)
+        self._memory_checks.ended(chunk)
 
     @without_failing
     def finish(self, state: LaunchState) -> None:

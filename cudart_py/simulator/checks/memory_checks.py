@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState
     from ..ptx.running.memory.addresses import Mixed
+    from ..ptx.running.scheduler import Chunk
     from ..ptx.syntax.instructions import Instruction
     from .launch_findings import LaunchFindings
 
@@ -71,8 +72,25 @@ class MemoryChecks:
         self._concurrent = concurrent
         # The blocks of a cluster may wait for one another at barriers in memory.
         self._clustered = prod(state.launch.cluster) > 1
+        self._spare_history: History | None = None
         # The shadow memory of the allocations that the launch writes, keyed by start address.
         self._written: dict[int, ShadowMemory] = {}
+
+    def ended(self, chunk: Chunk) -> None:
+        """Keep the history of an ended chunk's shared memory for the next chunk."""
+        self._spare_history = records_of(chunk).shared or self._spare_history
+
+    def _new_history(self, size: int) -> History:
+        """Return an empty history for shared memory.
+
+        It is that of an ended chunk if possible: allocating the records anew takes longer than clearing them, because
+        of page faults.
+        """
+        spare, self._spare_history = self._spare_history, None
+        if spare is None or spare.size != size or spare.coarse is not None:
+            return History(size)
+        spare.clear()
+        return spare
 
     def finish(self) -> None:
         """Find out which allocations have now been written completely, and remember who wrote the others."""
@@ -132,7 +150,7 @@ class MemoryChecks:
     def _shared(self, access: MemoryAccess) -> None:
         chunk, form = access.group.chunk, form_of(access.site)
         records = records_of(chunk)
-        history = records.shared_of(chunk)
+        history = records.shared = records.shared or self._new_history(len(chunk.shared.bytes))
         if not history.prepare(access.size, reads=self._racing):
             self._coarsely(Footprint(access, 0, history.coarse_shift), history)
             return

@@ -31,6 +31,14 @@ extern "C" __global__ void counted(int *sums, int *out, int reads)
                      :: "l"(sums), "r"((unsigned)__cvta_generic_to_shared(ones)) : "memory");
         if (reads && blockIdx.x == gridDim.x - 2) *out = sums[0];
     }
+}
+// Each block reverses its part of an array. The last block does not write to its shared memory.
+extern "C" __global__ void unwritten(const float *in, float *out, int all)
+{
+    __shared__ float tile[256];
+    if (all || blockIdx.x != gridDim.x - 1) tile[threadIdx.x] = in[blockIdx.x * 256 + threadIdx.x];
+    __syncthreads();
+    out[blockIdx.x * 256 + threadIdx.x] = tile[255 - threadIdx.x];
 }"""
 BLOCKS = 300  # the NumPy engine runs 32,768 threads at once
 
@@ -64,3 +72,17 @@ def test_bulk_reductions_of_all_blocks_are_atomic_but_reads_are_not_ordered(devi
                 device.synchronize()
         else:
             np.testing.assert_array_equal(sums.to_host(), BLOCKS)
+
+
+@pytest.mark.needs("profile")
+def test_what_earlier_blocks_did_in_shared_memory_is_forgotten(device, engine):
+    # The blocks that the NumPy engine runs last need as much memory for their records as those before.
+    blocks = 256
+    array, kernel = cuda.zeros((blocks, 256), np.float32), cuda.compile(SOURCE)["unwritten"]
+    with cuda.sanitizer("error"):
+        kernel[blocks, 256](array, cuda.empty(array.shape, np.float32), 1)
+        device.synchronize()
+        kernel[blocks, 256](array, cuda.empty(array.shape, np.float32), 0)
+        words = rf"nothing has been written.*block \({blocks - 1}, 0, 0\)"
+        with pytest.raises(cuda.errors.SimulatorWarning, match=words):
+            device.synchronize()

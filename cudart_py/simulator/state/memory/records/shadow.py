@@ -105,6 +105,14 @@ class History:
             self._give_up()
         return made
 
+    def clear(self) -> None:
+        """Forget all records, none of which may be coarse."""
+        for records in (self._writes, self._reads):
+            if records is not None:
+                records.fill(0)
+        self._aside.clear()
+        self.last_write = 0
+
     def _divide(self, shift: int) -> bool:
         """Split the pieces; return whether there was enough memory for that."""
         aside = list(self._aside.values())
