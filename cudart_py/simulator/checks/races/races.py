@@ -156,6 +156,7 @@ class Races:
             if lost.any():
                 history.set_aside(self, "read", index, earlier * lost)
         history.reads[index] = records
+        history.last_read = time >> TIME
 
     def store(self, footprint: Footprint, history: History, rules: AccessRules, now: int) -> Race | None:
         """Check a store or an atomic, and record it.
@@ -174,12 +175,13 @@ class Races:
         if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
             unchanged = _unchanged(footprint) if values else None
             race = self._conflict(footprint, history, before, "write", strength, unchanged)
-        earlier = history.reads[index]
-        latest = int(earlier.max())
-        if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
-            if unchanged is None and values:
-                unchanged = _unchanged(footprint)
-            race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
+        if race is None and history.last_read >= self.past.began:
+            earlier = history.reads[index]
+            latest = int(earlier.max())
+            if latest >= self._begin and not self._all_passed(chunk, latest, history):
+                if unchanged is None and values:
+                    unchanged = _unchanged(footprint)
+                race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
         records = footprint.records(now << TIME | strength)
         history.last_write = now
         if strength or met:

@@ -47,12 +47,15 @@ clock = LogicalClock()
 class History:
     """The records of the last write and read of each piece, for `size` bytes of memory, created when first needed.
 
-    A record that is replaced is lost, unless it is set aside for the work that left it. `last_write` is the time of the
-    last write that was checked for races. If the records would take too much memory, there are none: `coarse` then
-    says, for larger pieces of ``1 << coarse_shift`` bytes, whether anything has been written there.
+    A record that is replaced is lost, unless it is set aside for the work that left it. `last_read` and `last_write`
+    are the times of the last accesses of each kind that were checked for races. If the records would take too much
+    memory, there are none: `coarse` then says, for larger pieces of ``1 << coarse_shift`` bytes, whether anything has
+    been written there.
     """
 
-    __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "last_write", "shift", "size", "traces")
+    __slots__ = (
+        "_aside", "_reads", "_writes", "coarse", "coarse_shift", "last_read", "last_write", "shift", "size", "traces",
+    )  # fmt: skip  # all names in a line
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -60,7 +63,7 @@ class History:
         self.shift = _WORD
         self._writes: Array | None = None
         self._reads: Array | None = None
-        self.last_write = 0
+        self.last_read = self.last_write = 0
         self.coarse: Array | None = None
         self.coarse_shift = _WORD
         # The records that were set aside, keyed by the work that left them and then by "write" or "read".
@@ -111,7 +114,7 @@ class History:
             if records is not None:
                 records.fill(0)
         self._aside.clear()
-        self.last_write = 0
+        self.last_read = self.last_write = 0
 
     def _divide(self, shift: int) -> bool:
         """Split the pieces; return whether there was enough memory for that."""
