@@ -136,8 +136,8 @@ def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
     return found if found.ndim == 0 else np.repeat(found, chunk.threads)
 
 
-def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return the coordinates of the thread with an index in a block of this shape."""
+def coordinates(index: Any, shape: tuple[int, int, int]) -> tuple[Any, Any, Any]:
+    """Return the coordinates of the thread with an index in a block of this shape, or those of several threads."""
     return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
 
 
@@ -152,15 +152,7 @@ def block_coordinate(number: Any, grid: tuple[int, int, int], cluster: tuple[int
 
 
 def _coordinate(index: Any, shape: tuple[int, int, int], axis: int) -> Any:
-    if shape[axis] == 1:
-        return np.uint32(0)
-    if axis == 0:
-        found = index % shape[0]
-    elif axis == 1:
-        found = index // shape[0] % shape[1]
-    else:
-        found = index // (shape[0] * shape[1])
-    return found.astype(np.uint32)
+    return coordinates(index, shape)[axis].astype(np.uint32) if shape[axis] > 1 else np.uint32(0)
 
 
 def lane_mask(lane: Any, kind: str) -> Any:

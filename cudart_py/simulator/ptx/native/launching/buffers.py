@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
+from ...running.specials import coordinates
 from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
 from ..library.checking.undefined import WORD as UNDEFINED_WORD
 from .host_calls import HostCalls
@@ -33,9 +34,7 @@ _MOST_BYTES, _MOST_SHAPES = 1 << 19, 4
 @lru_cache(maxsize=16)
 def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
     """Return each lane's thread index, shape (warps, 3, 32); the array is shared and must not be written to."""
-    x, y, _ = block
-    numbers = np.arange(warps * LANES)
-    axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+    axes = np.stack(coordinates(np.arange(warps * LANES), block))
     table = aligned(4 * axes.size).view(np.uint32).reshape(warps, 3, LANES)
     table[:] = axes.reshape(3, warps, LANES).transpose(1, 0, 2)
     return table

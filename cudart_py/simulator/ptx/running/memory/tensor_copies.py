@@ -141,15 +141,13 @@ def _maps(
     group: Group, address: Address | Mixed, offset: int, axes: int, operation: str | None, site: Instruction
 ) -> list[TensorMap]:
     """Return each lane's tensor map, or raise Fault if its 128 bytes don't suit the instruction."""
-    memory, size = group.chunk.memory, tensor_maps.ALIGNMENT
-    words = np.zeros((group.n, tensor_maps.BYTES // 8), np.uint64)
-    for start in range(0, tensor_maps.BYTES, size):
-        values = memory.load_vector(address, offset + start, "u8", 3, size // 8, site)
-        for number, value in enumerate(values):
-            words[:, start // 8 + number] = value
-
+    words = [
+        np.broadcast_to(word, group.n)
+        for start in range(0, BYTES, ALIGNMENT)
+        for word in group.chunk.memory.load_vector(address, offset + start, "u8", _SHIFT, ALIGNMENT // _WORD, site)
+    ]
     maps = []
-    for lane, row in enumerate(words):
+    for lane, row in enumerate(np.stack(words, axis=1)):
         lacking = tensor_maps.lacking_feature(row.tobytes())
         if lacking:
             what = f"a tensor copy by a tensor map with a value of {lacking} that is not simulated"
