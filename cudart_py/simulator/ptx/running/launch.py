@@ -282,23 +282,16 @@ class LaunchState:
         """Return whether threads that have only waited for so many steps must be checked for a deadlock."""
         return steps > _STEPS_OF_WAITING
 
-    def too_many_steps(self) -> str:
-        """Return the message for a launch that has reached its limit of steps."""
-        return self._exceeded(f"executed more instructions than the limit of {self.steps_at_start:,}", "STEPS")
-
-    def too_long(self) -> str:
-        """Return the message for a launch that has reached its limit of seconds."""
-        return self._exceeded(f"took longer than the limit of {self.seconds:g} seconds", "SECONDS")
-
-    def _exceeded(self, what: str, variable: str) -> str:
+    def limit_reached(self, steps: float | None = None) -> str:
+        """Return a message about the limit that the launch has reached after so many steps, by default all, or ""."""
+        if (self.steps_done if steps is None else steps) > self.steps_at_start:
+            what, variable = f"executed more instructions than the limit of {self.steps_at_start:,}", "STEPS"
+        elif time.monotonic() > self.deadline:
+            what, variable = f"took longer than the limit of {self.seconds:g} seconds", "SECONDS"
+        else:
+            return ""
         advice = "" if self.stepped else " (if threads wait for each other, `cudart-py debug` shows who waits for what)"
         return f"the launch {what}, which CUDART_PY_SIMULATOR_{variable} sets{advice}"
-
-    def limit_reached(self) -> str:
-        """Return a message about the limit that the launch has reached, or ""."""
-        if self.steps_left < 0:
-            return self.too_many_steps()
-        return self.too_long() if time.monotonic() > self.deadline else ""
 
     def look(self) -> str | None:
         """Return a message about the limit that the launch has reached, or None; set `next_look`.

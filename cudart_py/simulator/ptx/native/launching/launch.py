@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -203,13 +202,9 @@ class NativeLaunch:
             raise SpeculationFailed
         if self.stops:
             raise InterruptedError("another thread has stopped the launch")
-        if (
-            self._used_by_block // (self.warps * self.unit * max(1, self.in_turns))
-            > state.steps_at_start * _WARPS_OF_STEP
-        ):
-            raise timeout_of(self, state.too_many_steps())
-        if time.monotonic() > state.deadline:
-            raise timeout_of(self, state.too_long())
+        by_warp = self._used_by_block // (self.warps * self.unit * max(1, self.in_turns))
+        if limit := state.limit_reached(by_warp / _WARPS_OF_STEP):
+            raise timeout_of(self, limit)
 
     def words(self, kind: int) -> Array:
         """Return the lane masks of one kind: one row per warp, one column per basic block."""
