@@ -88,21 +88,18 @@ def _accesses(block: Block) -> bool:
     return any(form.row.access and form.space not in ("param", "local") for form in map(form_of, block.instructions))
 
 
-def has_meetings(code: Code, callees: Callable[[Block], Iterable[Code]]) -> bool:
-    """Return whether both sides of a branch contain an instruction with the same qualifiers and a member mask.
+class Meetings:
+    """Instructions with the same qualifiers and a member mask on several sides of a branch.
 
     Such instructions are often copies of one instruction, made by the compiler. Lanes that diverge at the branch
     execute them together. `callees` returns the functions that a block may call.
     """
-    return _Sides(callees).meet(code)
 
-
-class _Sides:
     def __init__(self, callees: Callable[[Block], Iterable[Code]]) -> None:
         self._callees = callees
         self._of_code: dict[str, frozenset[str]] = {}
 
-    def meet(self, code: Code) -> bool:
+    def exist_in(self, code: Code) -> bool:
         """Return whether a branch of this function, not of a callee, has matching instructions on two sides."""
         names = [self._names(block) for block in code.blocks]
         several = {name for name in set().union(*names) if sum(name in found for found in names) > 1}

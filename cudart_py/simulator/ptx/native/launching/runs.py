@@ -37,8 +37,9 @@ def run_blocks(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thre
     try:
         run_in_threads(launches, in_thread)
     finally:
-        _end(launches)
-        _give_back(launches)
+        for launch in launches:
+            launch.end()
+            launch.give_back()
 
 
 def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: ThreadContext) -> bool:
@@ -83,7 +84,8 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
             return True
         finally:
             speculation.end()
-            _give_back(launches)
+            for launch in launches:
+                launch.give_back()
         if not again:
             break
     # The observer's checks start again, at times later than the accesses that were undone.
@@ -108,17 +110,8 @@ def _keep(launches: list[NativeLaunch], speculation: Speculation, records: Acces
     """End a launch that is not undone."""
     records.keep(speculation.changed())
     report_findings(launches)
-    _end(launches)
-
-
-def _end(launches: list[NativeLaunch]) -> None:
     for launch in launches:
         launch.end()
-
-
-def _give_back(launches: list[NativeLaunch]) -> None:
-    for launch in launches:
-        launch.give_back()
 
 
 class _Crew:

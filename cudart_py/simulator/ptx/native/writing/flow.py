@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from ...compiling.analysis.control_flow import members
-from ...compiling.analysis.reachability import has_meetings
+from ...compiling.analysis.reachability import Meetings
 from ...compiling.codegen import exit_slots
 from ...compiling.opcode_table.opcodes import form_of
 from ...compiling.program import Program
@@ -68,8 +67,9 @@ class Flow:
         self.counting = Counting(self) if "counters" in watch else None
         self.shared_calls = SharedCalls(self, local_size)
         self.checking: Checking | None = None
-        meets = partial(has_meetings, callees=lambda block: [callee for _, callee in called(program, block)])
-        if "checks" not in watch and any(map(meets, {one.code for one in layout.instances})):
+        codes = {one.code for one in layout.instances}
+        meets = (Meetings(lambda block: [one for _, one in called(program, block)]).exist_in(code) for code in codes)
+        if "checks" not in watch and any(meets):
             # Lanes that meet would be stuck. The checks then doubt the launch, but nothing else could undo it.
             raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
         if "checks" in watch:
