@@ -68,7 +68,7 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
             left = _float_sums(base, groups, arranged, update, plain=not halves and not ftz)
         else:
             left = _scanned(operation, base, groups, arranged)
-        view[groups.elements] = left[groups.lasts]
+        view[groups.elements] = left[groups.starts + groups.counts - 1]
         # Each lane finds what the lane before it has left, and a group's first lane what was in memory.
         found = np.empty_like(left)
         found[1:] = left[:-1]
@@ -138,12 +138,6 @@ class _Groups:
         self.longest = int(self.counts.max())
         self.group = np.cumsum(first) - 1
         self.rank = np.arange(index.size) - self.starts[self.group]
-
-    @property
-    def lasts(self) -> Array:
-        """Return the position of each group's last lane."""
-        result: Array = self.starts + self.counts - 1
-        return result
 
 
 # Each of the following functions returns what the lanes leave in their elements, in the order of the groups. `base` is

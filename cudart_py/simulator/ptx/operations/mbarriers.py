@@ -73,7 +73,7 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], bef
     arrivals, transfer = (np.broadcast_to(each, amounts.shape) for each in barriers.moved(verb, amounts))
     places, which = np.unique(index, return_inverse=True)
     words = view[places]
-    arrived, received = (_sums(which, each, len(places)) for each in (arrivals, transfer))
+    arrived, received = (np.bincount(which, each, len(places)).astype(np.int64) for each in (arrivals, transfer))
     between = arrived > (words & MISSING).view(np.int64)
     if verb == "complete_tx":
         between |= (words & MISSING == 0) & (_pending_bytes(words) + received < 0)
@@ -97,11 +97,6 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], bef
                 before[part] -= (np.cumsum(arrivals[part]) - arrivals[part]).view(np.uint64)
             word = after(word, arrived.view(np.uint64), received.view(np.uint64))
         view[places[number]] = word[0]
-
-
-def _sums(which: Array, amounts: Array, count: int) -> Array:
-    """Return the sum of the amounts for each of `count` barriers; `which` is the number of each lane's barrier."""
-    return np.bincount(which, amounts, count).astype(np.int64)
 
 
 def _ahead(verb: str, which: Array, warps: Array, arrivals: Array) -> Array:

@@ -8,7 +8,7 @@ import struct
 from functools import lru_cache
 
 from ..faults import PtxError
-from .instructions import Param, Variable
+from .instructions import Param, Variable, placed
 from .operand_syntax import integer, literal
 from .types import TYPE_SIZES
 
@@ -184,18 +184,16 @@ def parse_parameters(text: str) -> tuple[Param, ...]:
 
     Device functions may have registers among their parameters.
     """
-    parameters: dict[str, Param] = {}
-    offset = 0
-    if not text.strip():
-        return ()
-    for item in text.split(","):
+    variables: dict[str, Variable] = {}
+    for item in text.split(",") if text.strip() else ():
         variable = declared_variable(item.strip())
         if variable.space not in ("param", "reg"):
             raise PtxError(f"parameter {_short(item)} isn't understood")
-        if variable.name in parameters:
+        if variable.name in variables:
             raise PtxError(f"parameter {variable.name} is declared twice")
-        offset = -(-offset // variable.alignment) * variable.alignment
-        register_type = variable.element_type if variable.space == "reg" else ""
-        parameters[variable.name] = Param(variable.name, offset, variable.size, variable.alignment, register_type)
-        offset += variable.size
-    return tuple(parameters.values())
+        variables[variable.name] = variable
+    offsets, _ = placed(variables.values())
+    return tuple(
+        Param(name, offsets[name], one.size, one.alignment, one.element_type if one.space == "reg" else "")
+        for name, one in variables.items()
+    )

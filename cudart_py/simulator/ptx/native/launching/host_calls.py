@@ -91,7 +91,7 @@ def execute(launch: NativeLaunch, number: int) -> None:
     finally:
         launch.printed += [(block, text, size) for _, text, size in chunk.printed]
     if function in ("malloc", "free"):
-        launch.place_extents()
+        launch.buffers.place_extents(launch.state.memory.extents())
     for slot, row in zip(writes, launch.exchange, strict=False):
         row.view(dtype_of(code.types[slot]))[places] = group.registers[slot]
 

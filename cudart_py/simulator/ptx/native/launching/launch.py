@@ -16,7 +16,7 @@ from ..writing.counting import report_counts
 from .buffers import Resident
 from .host_calls import LaunchClock, describe_object, execute, read_clock
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
-from .speculation import CheckTables, Speculation, SpeculationFailed
+from .speculation import Speculation, SpeculationFailed
 from .waiting import DeadlockSearch, note_barriers, note_passing, release, run_in_turns
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class NativeLaunch:
     def __init__(self, kernel: Kernel, state: LaunchState) -> None:
         self.kernel = kernel
         self.state = state
-        self._buffers = buffers = kernel.idle.take(kernel, state)
+        self.buffers = buffers = kernel.idle.take(kernel, state)
         self.warps, self.context, self.exchange = buffers.warps, buffers.context, buffers.exchange
         # The number of blocks that run together.
         self.unit = prod(state.launch.cluster)
@@ -81,22 +81,13 @@ class NativeLaunch:
         for number, name in enumerate(kernel.sites.symbols):
             buffers.symbols[number] = state.symbols[name]
         self.context[Context.BLOCK] = state.first_block
-        self.place_extents()
-
-    def place_extents(self) -> None:
-        """Pass the current allocations to machine code."""
-        self._buffers.place_extents(self.state.memory.extents())
+        buffers.place_extents(state.memory.extents())
 
     def add_object(self, site: int, words: Array) -> None:
         """Add the description of a texture or a surface to a site's list."""
         self._objects.append(words)
-        words[ObjectWord.NEXT] = self._buffers.sites[2 * site + 1]
-        self._buffers.sites[2 * site + 1] = words.ctypes.data
-
-    def check_tables(self) -> CheckTables:
-        """Return the tables for the checks that watch the launch."""
-        memory = self.state.memory
-        return self._buffers.check_tables(memory.extents(), memory.base)
+        words[ObjectWord.NEXT] = self.buffers.sites[2 * site + 1]
+        self.buffers.sites[2 * site + 1] = words.ctypes.data
 
     def install(self, resident: Resident) -> None:
         """Make machine code use a block's memory."""
@@ -108,7 +99,7 @@ class NativeLaunch:
 
     def answer_calls(self) -> None:
         """Answer the calls of machine code from now on, until `give_back` ends this reference cycle."""
-        self._buffers.host_calls.launch = self
+        self.buffers.host_calls.launch = self
 
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
@@ -166,7 +157,7 @@ class NativeLaunch:
         """Run machine code until it returns; Python handles signals only then."""
         context = self.context
         context[Context.BUDGET] = BUDGET
-        status = Status(self.kernel.run(self._buffers.context_address))
+        status = Status(self.kernel.run(self.buffers.context_address))
         used = self.executed - self._used
         self._used += used
         self.deadlocks.waited(used)
@@ -178,7 +169,7 @@ class NativeLaunch:
     @property
     def executed(self) -> int:
         """Return how many warp instructions have been executed, as backward branches count them."""
-        return self._used + BUDGET - int(self._buffers.budget[0])
+        return self._used + BUDGET - int(self.buffers.budget[0])
 
     def _takes_long(self) -> bool:
         """Return whether the same warp has been running at many consecutive returns from machine code."""
@@ -240,5 +231,5 @@ class NativeLaunch:
 
     def give_back(self) -> None:
         """Return the buffers to the pool for later launches; this launch has ended."""
-        self._buffers.host_calls.launch = None
-        self.kernel.idle.give_back(self._buffers, self.state)
+        self.buffers.host_calls.launch = None
+        self.kernel.idle.give_back(self.buffers, self.state)

@@ -251,7 +251,7 @@ class Speculation:
         self._saved: list[tuple[int, int, int, Array]] = []
         # The numbers of granules that were saved together, keyed by the granule after them.
         self._together: dict[int, int] = {}
-        self._tables = tables = launch.check_tables()
+        self._tables = tables = launch.buffers.check_tables(self._memory.extents(), self._memory.base)
         self._starts, self._ends = tables.starts, tables.ends
         # The records that machine code uses.
         self._kept = tables.clear(recorded.sites, records.era)

@@ -34,11 +34,6 @@ class _Wait(NamedTuple):
     phases: Array
     parity: bool
 
-    def lasting(self) -> Array:
-        """Return the positions of the lanes whose phases are not complete."""
-        view = self.group.chunk.shared.views["u8"]
-        return np.flatnonzero(~mbarriers.apply("test_wait", view, self.numbers, [self.phases], self.parity))
-
 
 class BarrierWaits:
     """The latest waits of a launch's groups."""
@@ -61,7 +56,9 @@ class BarrierWaits:
         barriers: dict[str, None] = {}
         first: tuple[_Wait, int] | None = None
         for wait in self._waits.values():
-            positions = wait.lasting()
+            words = wait.group.chunk.shared.views["u8"]
+            passed = mbarriers.apply("test_wait", words, wait.numbers, [wait.phases], wait.parity)
+            positions = np.flatnonzero(~passed)
             if not len(positions):
                 return None
             first = first or (wait, int(positions[0]))
