@@ -34,14 +34,15 @@ class Parts:
         starts = [*accumulate((-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes.values()), initial=0)]
         self._whole = aligned(starts[-1])
         self._parts = {
-            word: self._whole[start : start + size] for (word, size), start in zip(sizes.items(), starts, strict=False)
+            word: slice(start, start + size) for (word, size), start in zip(sizes.items(), starts, strict=False)
         }
-        self.addresses = {word: part.ctypes.data for word, part in self._parts.items()}
+        address = self._whole.ctypes.data
+        self.addresses = {word: address + part.start for word, part in self._parts.items()}
         self.nbytes = len(self._whole)
 
     def of(self, word: Context, dtype: Any = np.uint8) -> Array:
         """Return the part to which a word points."""
-        return self._parts[word].view(dtype)
+        return self._whole[self._parts[word]].view(dtype)
 
     def clear(self) -> None:
         """Set all bytes to zero."""
