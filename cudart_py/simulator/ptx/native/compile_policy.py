@@ -250,6 +250,8 @@ class _Bounds(NamedTuple):
 
     def joined(self, other: _Bounds) -> _Bounds:
         """Return the bounds of a value that depends on both."""
+        if other is _NONE or other == self:
+            return self
         constant = max(self.constant, other.constant)
         return _Bounds(constant, self.parameters | other.parameters, self.places | other.places)
 
@@ -317,19 +319,29 @@ def _bounds_of_registers(entry: Entry) -> dict[str, _Bounds]:
     """Return the bounds that the value of each register depends on, wherever it is set."""
     known: defaultdict[str, _Bounds] = defaultdict(lambda: _NONE)
     places = {param.name: param.offset for param in entry.params}
+    # For each instruction: the registers that it writes and reads, and the bounds that its other operands add.
+    steps = []
+    for one in entry.body.instructions:
+        form = form_of(one)
+        if not form.writes_first or (form.row.access and form.space != "param"):
+            continue
+        items = [item for operand in one.operands[1:] for item in items_of(operand)]
+        reads = [item.name for item in items if isinstance(item, Register)]
+        found = _NONE
+        for item in items:
+            if not isinstance(item, Register):
+                found = found.joined(_bounds_of(form, item, places))
+        writes = [item.name for item in items_of(one.operands[0]) if isinstance(item, Register)]
+        steps.append((writes, reads, found))
     changed = True
     while changed:
         changed = False
-        for one in entry.body.instructions:
-            form = form_of(one)
-            if not form.writes_first or (form.row.access and form.space != "param"):
-                continue
-            found = _NONE
-            for item in (item for operand in one.operands[1:] for item in items_of(operand)):
-                found = found.joined(known[item.name] if isinstance(item, Register) else _bounds_of(form, item, places))
-            for item in items_of(one.operands[0]):
-                if isinstance(item, Register) and (joined := known[item.name].joined(found)) != known[item.name]:
-                    known[item.name] = joined
+        for writes, reads, found in steps:
+            for name in reads:
+                found = found.joined(known[name])
+            for name in writes:
+                if (joined := known[name].joined(found)) != known[name]:
+                    known[name] = joined
                     changed = True
     return known
 
