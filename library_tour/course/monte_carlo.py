@@ -70,6 +70,11 @@ SCHEMES = {
 }
 
 
+def load_schemes(*, fast_math: bool) -> cuda.Module:
+    """Compile the kernels of all schemes, even for one of them: each run compiles this module at most once."""
+    return load("monte_carlo", names=sorted({scheme.kernel for scheme in SCHEMES.values()}), fast_math=fast_math)
+
+
 class Price(NamedTuple):
     """An estimate and half the width of its 95 % interval."""
 
@@ -134,8 +139,7 @@ class Pricer:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check the sums of every scheme path by path, time it, and measure the errors of the estimates."""
-    names = sorted({scheme.kernel for scheme in SCHEMES.values()})
-    modules = {fast: load("monte_carlo", names=names, fast_math=fast) for fast in (False, True)}
+    modules = {fast: load_schemes(fast_math=fast) for fast in (False, True)}
     pricers = {name: Pricer(device, scheme, modules) for name, scheme in SCHEMES.items()}
     checked = min(size, CHECKED)
     seed = int(np.random.default_rng().integers(2**63))

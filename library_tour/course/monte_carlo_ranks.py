@@ -38,12 +38,11 @@ import cudart_py as cuda
 
 from .. import counters, ranks, timing
 from ..checks import compare
-from ..device_code import load
 from ..limits import issue_limit
 from ..ranks import Ranks
 from ..several import mean_ms, on_one_device, places_from, right_everywhere
 from ..stop import Curve, Limit, Result, Row, Size, Value
-from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, reference
+from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, load_schemes, reference
 
 TITLE = "Monte Carlo on several devices: weak and strong scaling"
 SIZE = Size("paths on one device", full=2**26, small=2**12)
@@ -76,7 +75,7 @@ class Team:
         pricers = []
         for place in places:
             with place:
-                module = load("monte_carlo", names=[SCHEME.kernel], fast_math=SCHEME.fast_math)
+                module = load_schemes(fast_math=SCHEME.fast_math)
                 pricers.append(Pricer(place, SCHEME, {SCHEME.fast_math: module}))
         seed = int(np.random.default_rng().integers(2**62))
         return cls(pricers, places, together, int(together.comm.bcast(seed)) if together else seed)
