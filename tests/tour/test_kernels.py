@@ -15,16 +15,19 @@ SOURCES = sorted(KERNELS.glob("*.cu"))
 
 
 def loaded_stems(name: str) -> set[str]:
-    """Return the names of device code in a stop's calls of `load`."""
-    tree = ast.parse(inspect.getsource(stops.load(name)))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    """Return the names of device code in a stop's calls of `load`.
+
+    A stop that runs in ranks shares the kernels of the stop for one process, and perhaps the function that loads them.
+    """
+    trees = [ast.parse(inspect.getsource(stops.load(stop))) for stop in (name, name.removesuffix("_ranks"))]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     return {ast.literal_eval(call.args[0]) for call in calls if call.func.id == "load"}
 
 
 def test_each_stop_loads_the_device_code_of_its_stem_and_no_other() -> None:
     stems = {source.stem for source in SOURCES}
     loaded = {name: loaded_stems(name) for name in stops.names()}
-    # A stop that runs in ranks shares the kernels of the stop for one process.
     assert loaded == {name: {name.removesuffix("_ranks")} & stems for name in stops.names()}
     assert stems <= loaded.keys()
 

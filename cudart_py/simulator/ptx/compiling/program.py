@@ -9,7 +9,7 @@ from typing import Any
 
 from ..syntax.instructions import Function, Symbol
 from ..syntax.parser import Entry
-from ..syntax.types import TYPE_SIZES
+from ..syntax.types import type_size
 from .analysis.control_flow import Block, Code
 from .analysis.wait_loops import Waiting, waiting_in
 from .codegen import BlockFunction, compile_block
@@ -79,7 +79,7 @@ class Program:
     def local_shift(self) -> int:
         """Return the binary logarithm of the size of the smallest access to local memory, at most that of a word."""
         sizes = [
-            form.vector * TYPE_SIZES[form.type]
+            form.vector * type_size(form.type)
             for body in (self.entry.body, *self.entry.called)
             for form in map(form_of, body.instructions)
             if form.types and form.row.access in ("ld", "st", "atom", "red") and form.space in ("local", "generic")
