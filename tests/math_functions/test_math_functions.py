@@ -111,7 +111,7 @@ def test_code_for_avx512_is_not_taken_for_wrong(kind: Any, rng: np.random.Genera
             if name == "test_round" and kind is np.float64:
                 continue  # its addition has a directed rounding, which is left to the NumPy engine
             program = program_of(entry)
-            module, _, _ = machine.build(program, lay_out(program, 1024), 1024)
+            module, _ = machine.build(program, lay_out(program, 1024), 1024)
             assert not defects.may_be_wrong(machine._object(module, 2)), name
 
 
