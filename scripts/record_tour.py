@@ -125,7 +125,12 @@ def stop(found: Json) -> str:
     parts = [f"## {found['name']}: {found['title']}", " ".join(facts), *rows(found["rows"])]
     for title, others in found.get("tables", {}).items():  # older records have no further tables
         parts += [f"**{title}**", *rows(others)]
-    return "\n\n".join(filter(None, [*parts, *found["notes"]]))
+    return "\n\n".join(filter(None, [*parts, *map(prose, found["notes"])]))
+
+
+def prose(note: str) -> str:
+    """Return a note in Markdown, in which a launch such as kernel[grid, block](...) must not become a link."""
+    return note.replace("](", "]\\(")
 
 
 def rows(found: Sequence[Json]) -> list[str]:
@@ -137,7 +142,7 @@ def rows(found: Sequence[Json]) -> list[str]:
         return f"{100 * value:.1f} %" if in_per_cent(column) and value is not None else number(value)
 
     cells = [[row["name"], *(cell(column, row["values"]) for column in columns)] for row in found]
-    return [table(["", *columns], cells), *(f"{row['name']}: {row['note']}" for row in found if row["note"])]
+    return [table(["", *columns], cells), *(f"{row['name']}: {prose(row['note'])}" for row in found if row["note"])]
 
 
 if __name__ == "__main__":
