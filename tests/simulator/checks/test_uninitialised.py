@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.checks.uninitialised.stored_structures import paddings_of
+from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS
 from tests.planted.cases import compiled, marked
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, watched
@@ -338,3 +340,22 @@ def test_values_are_followed_into_functions_and_back(name):
     assert all(
         "uninitialised value reaches a store" in text and "plus_one(s[threadIdx.x], 0)" in text for text in texts
     )
+
+
+def test_stores_without_a_type_are_no_members_of_structures():
+    """Triton's kernels change tensor maps."""
+    text = """
+    .version 8.5
+    .target sm_90a
+    .address_size 64
+    .visible .entry change(.param .u64 map, .param .u64 data) {
+        .reg .b64 %rd<3>;
+        .shared .align 128 .b8 copy[128];
+        ld.param.u64 %rd1, [map];
+        ld.param.u64 %rd2, [data];
+        tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd2;
+        tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [copy], 128;
+        ret;
+    }
+    """
+    assert paddings_of(load_module(text).entries["change"]) == frozenset()

@@ -48,7 +48,7 @@ def _structures(function: Function) -> Iterator[list[tuple[int, int]]]:
         if form.writes_first:
             items = items_of(instruction.operands[0])
             writes.update(item.name for item in items if isinstance(item, Register))
-        elif form.row.access == "st" and form.space in ("global", "generic"):
+        elif form.row.name == "st" and form.space in ("global", "generic"):
             access, value = instruction.operands[:2]
             if isinstance(access, Access) and isinstance(access.base, Register):
                 size = TYPE_SIZES[form.type] * len(items_of(value))
