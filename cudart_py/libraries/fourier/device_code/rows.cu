@@ -23,7 +23,7 @@ __device__ void FFT_STORE(void* out, unsigned long long i, float2 element, void*
 #define IS_INSIDE(e) (FFT_THREADS * FFT_ELEMENTS == FFT_LENGTH || threadIdx.x + e * FFT_STRIDE < FFT_LENGTH)
 
 // The distances are between the beginnings of rows, in elements. All rows of a block take part in the transform, even
-// those behind the last one, because its threads wait for each other.
+// those past the last row, because its threads wait for each other.
 extern "C" __global__ void __launch_bounds__(FFT_THREADS * FFT_ROWS)
     cudart_py_rows(void* source, long long distance, void* target, long long target_distance, long long rows,
                    float factor, void* load_data, void* store_data)

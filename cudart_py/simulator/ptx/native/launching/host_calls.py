@@ -97,7 +97,7 @@ def execute(launch: NativeLaunch, number: int) -> None:
 
 
 def _system_function(instruction: Instruction) -> str:
-    """Return the name of the system function that an instruction calls, or an empty string if it is no call."""
+    """Return the name of the system function that an instruction calls, or "" for any other instruction."""
     call = instruction.operands[0] if instruction.operands else None
     return call.target.name if isinstance(call, Call) and isinstance(call.target, Symbol) else ""
 
