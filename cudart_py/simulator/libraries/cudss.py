@@ -134,6 +134,7 @@ def data_destroy(handle: int, solver_data: int) -> None:
     _data.remove(solver_data)
 
 
+@_call
 def data_get(handle: int, data: int, param: int, value: int, size_in_bytes: int, size_written: int) -> None:
     """Write the status, the number of replaced pivots, or that of the factors' elements (cudssDataGet)."""
     dtypes = {int(DataParam.INFO): np.int32, int(DataParam.NPIVOTS): np.int32, int(DataParam.LU_NNZ): np.int64}

@@ -47,6 +47,7 @@ class _Runner:
         A GPU executes kernels concurrently with the host, whose signal handlers may call the driver and wait for the
         kernels. Therefore, if the program has signal handlers, a separate thread runs the pieces, and this one waits.
         """
+        assert progress.here, "work runs in the middle of a call: the wait for the other thread begins that call again"
         self.running = True
         self.runs += 1
         try:
