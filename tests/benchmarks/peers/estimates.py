@@ -1,6 +1,6 @@
 """The estimated times of the tour's kernels, from the simulator's counters, compared with times measured on an H200.
 
-    CUDART_PY_DRIVER=simulator python -m tests.benchmarks.peers estimates --markdown docs/estimates.md
+    CUDART_PY_DRIVER=simulator python -m tests.benchmarks.peers estimates --markdown docs/estimates-accuracy.md
 
 Each stop runs on the simulator as on a GPU, except that the estimate replaces the timer. It runs at a size at which
 most launches fill an H200. The measured rates are those of the recorded run (docs/h200.md). The figure of a stop is
