@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -23,10 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in TOUR_MODULES if find_spec(name) is None]
     if missing:
         return _refuse(f"the extra `tour` is missing ({', '.join(missing)}): pip install 'cudart-py[tour]'")
-    from . import command
+    from . import command, processes
 
-    # By default, a collection follows every 700 new objects, nearly all of which are then still in use.
-    gc.set_threshold(20_000, 10, 10)
+    processes.raise_collection_threshold()
     return command.main(arguments)
 
 

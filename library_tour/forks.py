@@ -12,6 +12,7 @@ import gc
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from typing import Any
 
 
 class Forks:
-    """A server, which starts at the first request and ends with this process.
+    """A server, which starts at the first request and ends with this process, however that ends.
 
     Requests from several threads run one after another.
     """
@@ -31,8 +32,8 @@ class Forks:
     def __init__(self, modules: Sequence[str]) -> None:
         self._modules = modules
         self._lock = threading.Lock()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._server: subprocess.Popen[str] | None = None
+        # The server's process, and the folder that it has made for input and output.
+        self._server: tuple[subprocess.Popen[str], Path] | None = None
 
     def run(
         self,
@@ -50,8 +51,8 @@ class Forks:
         standard input. Raises subprocess.TimeoutExpired if it does not end within `seconds`.
         """
         with self._lock:
-            folders, server = self._started()
-            given, *written = (Path(folders, name) for name in ("input.txt", "output.txt", "errors.txt"))
+            server, exchanged = self._server = self._server or self._start()
+            given, *written = (exchanged / name for name in ("input.txt", "output.txt", "errors.txt"))
             given.write_text(input, encoding="utf-8")
             request: dict[str, Any] = {
                 "function": function,
@@ -70,27 +71,25 @@ class Forks:
             raise subprocess.TimeoutExpired(function, seconds)
         return subprocess.CompletedProcess([function, *arguments], status, output, errors)
 
-    def _started(self) -> tuple[str, subprocess.Popen[str]]:
-        """Return the folder for output, and the server's process."""
-        if self._server is None or self._folder is None:
-            # -P keeps the working directory off the path, because a file there may have the name of a module. The
-            # folder of the package comes first, so that a checkout works without being installed.
-            command = [sys.executable, "-P", "-m", __name__, *self._modules]
-            path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-            self._folder = tempfile.TemporaryDirectory()
-            environment = {**os.environ, "PYTHONPATH": path}
-            pipe = subprocess.PIPE
-            self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
-            atexit.register(self.close)
-        return self._folder.name, self._server
+    def _start(self) -> tuple[subprocess.Popen[str], Path]:
+        # -P keeps the working directory off the path, because a file there may have the name of a module. The folder of
+        # the package comes first, so that a checkout works without being installed.
+        command = [sys.executable, "-P", "-m", __name__, *self._modules]
+        path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path}
+        pipe = subprocess.PIPE
+        server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+        assert server.stdout
+        atexit.register(self.close)
+        return server, Path(server.stdout.readline().rstrip("\n"))
 
     def close(self) -> None:
         """End the server."""
-        if self._server is not None and self._folder is not None:
-            self._server.kill()
-            self._server.communicate()
-            self._folder.cleanup()
-            self._server = self._folder = None
+        if self._server is not None:
+            server, _ = self._server
+            server.terminate()
+            server.communicate()
+            self._server = None
             atexit.unregister(self.close)
 
 
@@ -107,29 +106,42 @@ def _begin(request: Mapping[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])
 
 
-def serve() -> None:
-    """Run each requested function in a fork, and print the exit status of its process."""
+def main() -> None:
+    """Serve until the standard input ends, which it does with the process that makes requests, or until SIGTERM."""
     # Ctrl-C ends the function's process, and the process that has requested it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in sys.argv[1:]:
-        with contextlib.suppress(ImportError):  # llvmlite is an extra
-            importlib.import_module(module)
-    # The garbage collector would touch, and thus copy, the memory that forks share with this process.
-    gc.freeze()
-    for line in sys.stdin:
-        request = json.loads(line)
-        child = os.fork()
-        if not child:
-            _begin(request)
-            module, name = request["function"].split(":")
-            getattr(importlib.import_module(module), name)()
-            return  # and exit as any program does
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
-        sys.stdout.flush()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    server, folder = os.getpid(), tempfile.mkdtemp()
+    try:
+        _answer(folder)
+        for module in sys.argv[1:]:
+            with contextlib.suppress(ImportError):  # llvmlite is an extra
+                importlib.import_module(module)
+        # The garbage collector would touch, and thus copy, the memory that forks share with this process.
+        gc.freeze()
+        for line in sys.stdin:
+            request = json.loads(line)
+            child = os.fork()
+            if not child:
+                _begin(request)
+                module, name = request["function"].split(":")
+                getattr(importlib.import_module(module), name)()
+                return  # and exit as any program does
+            _answer(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    finally:
+        if os.getpid() == server:
+            shutil.rmtree(folder)
+
+
+def _answer(value: object) -> None:
+    """Write the folder, or a function's exit status; nobody may be left who reads it."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, f"{value}\n".encode())
 
 
 if __name__ == "__main__":
-    serve()
+    main()

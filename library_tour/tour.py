@@ -1,9 +1,10 @@
-"""Run stops one after another, report what each found, and write the requested files after each."""
+"""Run stops, report what each found in their order, and write the requested files after each."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import logbook, plots, progress, ranks, record, report, timing
+from . import logbook, plots, processes, progress, ranks, record, report, timing
 from .pages import folder as pages
 from .roofline import CARDS, Card, draw_roofline, kernels_of
-from .runner import Outcome, run_stop
+from .runner import Outcome
 from .usage import wrong_usage_if
 
 GOOD, BAD = 0, 1
@@ -92,10 +93,11 @@ class Files:
 def run_stops(
     device: cuda.Device, names: Sequence[str], size: int | None, files: Files, together: ranks.Ranks | None
 ) -> int:
-    """Run stops on a device; print each one's report as it ends, and a closing summary of several.
+    """Run stops on a device; print each one's report, in their order, and a closing summary of several.
 
     Return the command's status. Among MPI ranks, the first one prints and writes, and the others print only what is
-    wrong. A rank that cannot run a stop ends all ranks. Ctrl-C ends the tour with one line; finished stops are kept.
+    wrong. A rank that cannot run a stop ends all ranks. Ctrl-C ends the tour with one line, and so does the end of a
+    process that runs stops; reported stops are kept.
     """
     if together:
         together.warn_of_same_devices(device)
@@ -108,10 +110,13 @@ def run_stops(
     expected = {} if size else progress.recorded_seconds(names)
     name = ""
     try:
-        with progress.bar(console, names, expected) as steps:
+        with (
+            progress.bar(console, names, expected) as steps,
+            processes.outcomes_of(names, device, size) as found,
+        ):
             for name in names:
                 steps.begin(name)
-                outcome = run_stop(name, device, size)
+                outcome = next(found)
                 outcomes.append(outcome)
                 if together and outcome.message:
                     together.end(f"{name}: {outcome.message}")
@@ -121,12 +126,14 @@ def run_stops(
                     files.keep(environment, outcomes)
                     logbook.add(run=[name] if outcome.state == "passed" else [])
                 steps.end()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenProcessPool) as end:
         if together:
             raise
         files.end(environment, outcomes)
-        sys.stderr.write(f"library-tour: interrupted in {name}; {len(outcomes)} of {len(names)} stops have run\n")
-        return INTERRUPTED
+        interrupted = isinstance(end, KeyboardInterrupt)
+        what = "interrupted" if interrupted else "a process that ran stops was killed, maybe for want of memory,"
+        sys.stderr.write(f"library-tour: {what} in {name}; {len(outcomes)} of {len(names)} stops have run\n")
+        return INTERRUPTED if interrupted else BAD
     if len(outcomes) > 1:
         console.print(report.summary(outcomes))
     if writes:

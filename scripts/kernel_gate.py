@@ -27,7 +27,7 @@ import cudart_py as cuda
 from cudart_py.benchmark.gates.counter_gate import Change, Limit, figures, table
 from cudart_py.compilation.programs import library_version
 from library_tour import device_code, stops
-from library_tour.pages.simulated import one_process_each
+from library_tour.processes import pool
 from library_tour.runner import run_stop
 
 FILE = Path(__file__).with_name("kernel_figures.json")
@@ -80,8 +80,8 @@ def count(name: str) -> Figures:
 
 def count_all(names: Sequence[str]) -> Figures:
     """Return the figures of several stops, each run in its own process."""
-    with one_process_each(names) as pool:
-        return {kernel: row for found in pool.map(count, names) for kernel, row in found.items()}
+    with pool([*map(stops.module_name, names)], os.environ, one_task_each=True) as processes:
+        return {kernel: row for found in processes.map(count, names) for kernel, row in found.items()}
 
 
 def written(compiler: str, kernels: Figures) -> str:

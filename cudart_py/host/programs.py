@@ -19,6 +19,9 @@ _EXECUTABLE = b"\x7fELF"
 class Program:
     """A Python program: a file, or, like ``python -m``, a module."""
 
+    # Whether one runs in this process. The command that runs it watches this process, but not the program's children.
+    running = False
+
     def __init__(self, name: str, arguments: Sequence[str], *, is_module: bool) -> None:
         self._name = name
         self._arguments = arguments
@@ -61,6 +64,7 @@ class Program:
 
     def run(self) -> int:
         """Run the program and return its exit status; an exception that the program does not catch is raised."""
+        Program.running = True
         try:
             if self._is_module:
                 runpy.run_module(self._name, run_name="__main__", alter_sys=True)
@@ -68,6 +72,8 @@ class Program:
                 runpy.run_path(self._name, run_name="__main__")
         except SystemExit as end:
             return _status(end.code)
+        finally:
+            Program.running = False
         return 0
 
     def failed(self, failure: Exception) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import cudart_py as cuda
@@ -15,13 +13,11 @@ from cudart_py.profiling.source_lines import Source, sources_of
 
 from .. import stops
 from ..diagrams.drawn import StepDiagram, diagrams_of
+from ..processes import pool
 from ..runner import Outcome, run_stop
 
 # Enough for the stops that copy between devices, or compute on several.
 DEVICES = 2
-
-# What all stops import at their first calls, besides their own modules.
-_PRELOADED = (__name__, "cudart_py.simulator.driver", "cudart_py.simulator.ptx.native.engine", "cuda.bindings.nvrtc")
 
 
 @dataclass(frozen=True)
@@ -46,24 +42,10 @@ class StopRun:
 
 def run_all(names: Sequence[str]) -> Iterator[StopRun]:
     """Run stops at their small sizes, each in its own process, and yield the runs in the order of `names`."""
-    with one_process_each(names, _choose_simulator) as processes:
+    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
+    modules = [__name__, *map(stops.module_name, names)]
+    with pool(modules, environment, one_task_each=True) as processes:
         yield from processes.map(run, names)
-
-
-def one_process_each(names: Sequence[str], begin: Callable[[], None] | None = None) -> ProcessPoolExecutor:
-    """Return a pool in which each task has its own process, which starts with the modules of the stops imported.
-
-    `begin` is called at the start of each process. The processes are forked from one that makes no CUDA call, since a
-    forked child of a process that uses CUDA could not use it.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*map(stops.module_name, names), *_PRELOADED])
-    return ProcessPoolExecutor(os.cpu_count(), context, begin, max_tasks_per_child=1)
-
-
-def _choose_simulator() -> None:
-    # Both variables are read at the first CUDA call, which is still to come.
-    os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
 
 
 def run(name: str) -> StopRun:

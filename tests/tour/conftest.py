@@ -10,7 +10,19 @@ from types import ModuleType
 import pytest
 
 import cudart_py as cuda
-from library_tour import answers, counters, device_code, host_latency, limits, path, several, stops, timing, wrong
+from library_tour import (
+    answers,
+    counters,
+    device_code,
+    host_latency,
+    limits,
+    path,
+    processes,
+    several,
+    stops,
+    timing,
+    wrong,
+)
 from library_tour.course import (
     crank_nicolson,
     divergence,
@@ -139,6 +151,7 @@ def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that makes a tour of the given stops only: `only_stops(name=run, ...)`."""
 
     def replace(**runs: Run) -> None:
+        monkeypatch.setattr(processes, "processors", lambda: 1)  # other processes would not have these stops
         places = [path.Place(name, "introductory", 5) for name in runs]
         monkeypatch.setattr(path, "CHAPTERS", [path.Chapter("All", "do all.", places)])
         monkeypatch.setattr(stops, "COURSE", tuple(runs))
