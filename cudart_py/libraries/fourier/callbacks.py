@@ -35,8 +35,8 @@ _ELEMENTS = {
 class Callback(SetOnce):
     """A device function that a transform calls for each element that it loads or stores (cufftXtSetJITCallback).
 
-    `source` is CUDA C++, or a Path to it, and `name` the name of the function in it, which is outside of namespaces and
-    not `extern "C"`. For `load=` of a transform of complex64 elements, the function is
+    `source` is CUDA C++, or a Path to it. `name` is the name of the function in it, which must be outside of namespaces
+    and not `extern "C"`. For `load=` of a transform of complex64 elements, the function is
 
         __device__ float2 load(void* x, unsigned long long i, void* data, void* shared)
 
@@ -44,18 +44,19 @@ class Callback(SetOnce):
 
         __device__ void store(void* out, unsigned long long i, float2 element, void* data, void* shared)
 
-    and stores the element. For other dtypes, the type is `double2`, `float` or `double`. `data` is the address of the
-    array of that name, or null. `i` is the distance of the element from the first one, in elements, including the gaps
-    between rows. `shared` is not used. Each element must be loaded or stored by itself, in any order, and perhaps
-    repeatedly.
+    and stores the element. For other dtypes, replace `float2` with `double2`, `float` or `double`. `i` is the distance
+    of the element from the first one, in elements, including the gaps between rows. The parameter `data` is the address
+    of the array `data`, or null. `shared` is not used. The function may be called for the elements in any order, and
+    more than once for an element, so it must load or store each of them independently.
 
     With `fuse=True`, the kernels of the transform call the function where they can, and with `fuse=False`, a kernel
-    before or after the transform does. By default, the faster way is taken. The results are the same. The kernels are
-    those of cuFFT or, for rows of complex64 elements and with MathDx (the extra `dx`), one made of cuFFTDx. They cannot
-    be linked with a source that defines kernels, nor with two sources that define functions of the
-    same name, unless those are `static`. The two callbacks of a transform may share one source. `include`, `define` and
-    `options` are those of `compile`. The source is compiled when a transform first uses the callback. Its function is
-    checked then: CompileError if it has another signature.
+    before or after the transform does. The default is the faster of the two. The results are the same. The kernels are
+    those of cuFFT or, for rows of complex64 elements and with MathDx (the extra `dx`), a kernel that uses cuFFTDx. They
+    cannot be linked with a source that defines kernels, nor with two sources that define functions of the same name,
+    unless those are `static`. The two callbacks of a transform may share one source.
+
+    `include`, `define` and `options` are those of `compile`. The source is compiled when a transform first uses the
+    callback. If the function has a different signature, this raises a CompileError.
     """
 
     def __init__(
@@ -155,8 +156,8 @@ class Callbacks(NamedTuple):
     def slow_in_cufft(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
         """Return whether a kernel that calls the callbacks before or after a transform is faster than cuFFT.
 
-        docs/libraries.md has the figures. They were measured on an H200 with cuFFT 12.0, for transforms along one axis.
-        Only rows of complex64 elements are ever slow in cuFFT.
+        docs/fft-callbacks.md has the figures, measured on an H200 with cuFFT 12.0, for transforms along one axis. Only
+        rows of complex64 elements are ever slow in cuFFT.
         """
         if len(lengths) > 1 or dtypes[0] != np.complex64:
             return False
