@@ -117,7 +117,7 @@ def check_processes(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
     """Compare the medians of several processes, and within the first process those at its start and at its end.
 
     For a short kernel, the batch in many streams and the graph are judged, and a single stream is only shown. Within
-    one process, the graph is only shown, because earlier measurements may change its time (docs/measuring.md).
+    one process, the graph is only shown, because earlier measurements may change its time (docs/measuring-accuracy.md).
     """
     for label, found in processes[0].items():
         first, again, _ = label.partition(", again")
