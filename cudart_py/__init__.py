@@ -1,4 +1,4 @@
-"""Thin, typed, Pythonic wrappers over the CUDA driver, the CUDA runtime's vocabulary and NVRTC.
+"""Thin, typed, Pythonic wrappers around the CUDA driver and NVRTC, with the vocabulary of the CUDA runtime.
 
     import cudart_py as cuda
 

@@ -1,4 +1,4 @@
-"""Many operations in one call, `cuda.batches`: a call costs the host more than the work it queues.
+"""Batches of operations, `cuda.batches`: one call queues many, which takes less host time than one call for each.
 
 The work of a batch runs in stream order as a whole. Within a batch, copies, prefetches and discards run in no
 particular order, and memory operations run one after another.

@@ -29,12 +29,12 @@ _MOST_SECONDS = (2**32 - 1) / 1000
 
 
 class Process(SetOnce):
-    """A process that uses CUDA, by its process ID. Creating the object calls nothing.
+    """A process that uses CUDA, identified by its process ID. Creating the object makes no CUDA call.
 
     The methods change the process's state in this order: `lock` (running to locked), `checkpoint` (locked to
     checkpointed), `restore` (checkpointed to locked) and `unlock` (locked to running). In the wrong state, they raise
-    CudaError, which names the state. All raise NotSupportedError with a driver that lacks the capability `checkpoint`,
-    and InvalidValueError for a process that does not exist, does not use CUDA, or may not be inspected.
+    CudaError, which names the state. All raise NotSupportedError if the driver lacks the capability `checkpoint`, and
+    InvalidValueError for a process that does not exist, does not use CUDA, or may not be inspected.
     """
 
     def __init__(self, pid: int) -> None:

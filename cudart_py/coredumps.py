@@ -29,17 +29,17 @@ def enable(file: str | Path, *, lightweight: bool = False, abort: bool = True) -
 
     - `file`: the path of the file, of at most 1023 bytes. `%p` stands for the process ID, `%h` for the host's name, and
       `%t` for the time.
-    - `lightweight`: leave the contents of memory out, so that the file has only registers and positions in the code.
+    - `lightweight`: omit the contents of memory, so that the file has only registers and positions in the code.
     - `abort`: end the process with SIGABRT after the file is written. Otherwise, the next call that waits for the
       kernel raises the error, as without a coredump.
 
-    The driver ignores the settings for contexts that exist, so the block must begin before the first use of any device.
+    The driver ignores the settings for existing contexts, so the block must begin before the first use of any device.
     If the block uses a device, the settings remain until the process ends. If coredumps were disabled after a context
     was created, drivers of CUDA 13.0 would no longer load code or find kernels there (CUDA_ERROR_INVALID_VALUE). If the
-    block uses no device, the former settings return. CUDA's environment variables, such as
+    block uses no device, the previous settings are restored. CUDA's environment variables, such as
     `CUDA_ENABLE_COREDUMP_ON_EXCEPTION`, take precedence.
 
-    Raises RuntimeError if a device is in use, NotSupportedError with a driver that lacks the capability `coredump`, and
+    Raises RuntimeError if a device is in use, NotSupportedError if the driver lacks the capability `coredump`, and
     TypeError or ValueError for invalid arguments.
     """
     if not isinstance(file, str | Path):

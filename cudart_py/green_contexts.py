@@ -144,7 +144,7 @@ class GreenContext(WaitingHandle):
 
     @property
     def device(self) -> Device:
-        """The device whose multiprocessors the context has."""
+        """The device that the context's multiprocessors belong to."""
         return self._device
 
     @property

@@ -100,8 +100,8 @@ class MulticastObject(SetOnce, Handle):
     def add_device(self, device: Device) -> None:
         """Add a device, for as long as the object exists (cuMulticastAddDevice).
 
-        Raises ValueError for a device that has been added before, or that is one too many, and CudaError for one that
-        NVSwitch does not connect with the others.
+        Raises ValueError for a device that has been added before, or if all `device_count` devices have been added, and
+        CudaError for one that NVSwitch does not connect with the others.
         """
         call = "MulticastObject.add_device"
         arguments.instance(call, "device", device, Device)
@@ -135,7 +135,7 @@ class MulticastObject(SetOnce, Handle):
     def unbind(self, device: Device, nbytes: int, *, offset: int = 0) -> None:
         """End the binding of a device's memory (cuMulticastUnbind), with the size and offset that `bind` was given.
 
-        Raises ValueError for a device that is not part of the object, and like `bind`.
+        Raises ValueError for a device that is not part of the object, and in the same cases as `bind`.
         """
         call = "MulticastObject.unbind"
         arguments.instance(call, "device", device, Device)

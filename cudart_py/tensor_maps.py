@@ -1,4 +1,4 @@
-"""Tensor maps, `cuda.tensor_maps`: descriptors of arrays by which one thread copies a whole box of elements in bulk."""
+"""Tensor maps, `cuda.tensor_maps`: descriptors of arrays, with which one thread copies a whole box of elements."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TensorMap:
 
     @property
     def box(self) -> tuple[int, ...]:
-        """The shape of the boxes, including the elements that element strides leave out."""
+        """The shape of the boxes, including the elements that element strides skip."""
         return self._box
 
     @property

@@ -140,9 +140,9 @@ class GrowableArray:
     - `accessible_to`: other devices whose kernels may use the array.
 
     `len()` is the current length, in rows, and `array` is a DeviceArray of this length. Growing maps more physical
-    memory after the present one, in units of 2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So
-    arrays and views from before remain valid. Threads that change the length take turns. Closing waits for the device,
-    and releases everything.
+    memory after the existing memory, in units of 2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess).
+    Existing arrays and views therefore remain valid. Threads that change the length take turns. Closing waits for the
+    device, and releases everything.
 
     Raises OutOfMemoryError, with the sizes, if there are not enough addresses, and NotSupportedError if the driver
     lacks virtual memory.

@@ -21,7 +21,7 @@ def locked_clocks(clock: Clock = "base", *, device: Device | None = None) -> Ite
     """Lock the clock of a device's multiprocessors within a `with` block (nvmlDeviceSetGpuLockedClocks).
 
     `clock` is a number of MHz, or "base" for the clock that the device can keep up under any load. `device` is the
-    current device by default. At the end, the lock is removed (nvmlDeviceResetGpuLockedClocks), also one that was set
+    current device by default. At the end, the lock is removed (nvmlDeviceResetGpuLockedClocks), even one that was set
     before the block. If the process is killed, `nvidia-smi --reset-gpu-clocks` removes it.
 
     Raises NotSupportedError if the clock cannot be locked: usually, this needs administrator rights. The simulator has

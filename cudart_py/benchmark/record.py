@@ -86,8 +86,8 @@ class Measurement:
     - `device`: the name of the device.
     - `counters`: the counters, one mapping per launch; empty unless the driver counts what launches do.
     - `peers`: the times of other code that was measured alternately with this work (`beside`), keyed by name.
-    - `memory`: the bytes of device memory that the first calls allocated at most, beyond those that were in use before;
-      None for host times.
+    - `memory`: the most device memory in bytes that the first calls allocated, beyond what was in use before; None for
+      host times.
     """
 
     samples: tuple[float, ...]
@@ -131,7 +131,7 @@ class Measurement:
         return found if math.isfinite(found) else None
 
     def quantile(self, fraction: float) -> float | None:
-        """Return the seconds per call that a fraction of the samples does not exceed, such as 0.95; None without any.
+        """Return the time that a fraction of the samples, such as 0.95, does not exceed; None without samples.
 
         Raises ValueError if `fraction` is not between 0 and 1.
         """

@@ -24,7 +24,8 @@ class MeasureOptions:
 
     - `precision`: stop when the standard error of the median is at most this fraction of the median.
     - `stop`: "precision", or "entropy" to stop when further samples no longer change the distribution of the times,
-      which are distinguished to within `precision`. This takes samples of all modes of a distribution with several.
+      which are distinguished to within `precision`. Use it for a distribution with several modes, to sample all of
+      them.
     - `min_samples`: take at least this many samples, however long that takes.
     - `max_samples`: never take more samples than this.
     - `min_seconds`: take samples for at least this long, since clocks and the load of the machine vary.

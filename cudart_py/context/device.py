@@ -78,7 +78,7 @@ class Device:
         """Return the device at a PCI address, such as "0000:01:00.0" or "01:00.0" (cuDeviceGetByPCIBusId).
 
         nvidia-smi prints the address as `pci.bus_id`. Raises ValueError, with the addresses of this machine's devices,
-        if it is none of theirs.
+        if none of them has this address.
         """
         text = arguments.text("Device.from_pci_bus_id", "pci_bus_id", pci_bus_id)
         status = enums.CUresult.CUDA_ERROR_INVALID_VALUE
@@ -97,7 +97,7 @@ class Device:
         """Return the device with a UUID, such as "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6" (cuDeviceGetUuid).
 
         The text may have the prefix that nvidia-smi prints, `GPU-` or `MIG-`. Raises ValueError, with the UUIDs of this
-        machine's devices, if it is none of theirs.
+        machine's devices, if none of them has this UUID.
         """
         import uuid as uuids  # imported late, as by `read_properties`
 
@@ -220,7 +220,7 @@ class Device:
 
     @property
     def status(self) -> DeviceStatus:
-        """The device's temperature, power, clock rates, utilization, memory and processes, read at this moment.
+        """The device's current temperature, power, clock rates, utilization, memory and processes.
 
         Reading takes about 0.1 ms, and creates no context on the device (NVML). The simulator reports only its memory
         and this process. Raises NotSupportedError if NVML is missing or does not report on the device.
@@ -231,7 +231,7 @@ class Device:
     def stream_priorities(self) -> tuple[int, int]:
         """The least and the greatest priority of a stream (cuCtxGetStreamPriorityRange).
 
-        Lower numbers have priority, so the greatest priority is the lowest number.
+        A lower number is a higher priority, so the greatest priority is the lowest number.
         """
         with activated(self):
             least, greatest = api.cuCtxGetStreamPriorityRange()

@@ -22,9 +22,9 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
     kernels stop them, too. `commands` are executed one after another, and the launches then go on without further
     stops. Without them, commands are read from standard input, and `help` lists them.
 
-    Sources that are compiled inside the block are compiled with `-G`, so that their variables have names; of other
-    kernels the debugger knows the lines and the registers. Work that was queued before the block runs first, and the
-    end of the block waits for the work queued inside.
+    Sources that are compiled inside the block are compiled with `-G`, so that their variables have names; for other
+    kernels, the debugger knows only the lines and the registers. Work that was queued before the block runs first, and
+    the end of the block waits for the work queued inside.
 
     Entering the block raises NotSupportedError if the driver lacks the capability `debugger`, as a GPU's driver does:
     use cuda-gdb there. The call raises ValueError for a breakpoint that is not understood.

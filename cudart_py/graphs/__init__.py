@@ -1,4 +1,4 @@
-"""Graphs, `cuda.graphs`: captured or built node by node, with the work of their nodes and the memory inside them.
+"""Graphs, `cuda.graphs`: captured from streams or built node by node, and the memory that they allocate.
 
 The classes of graphs are in `streams`, because the methods of `Stream` create them and arrays need streams. This
 package adds what needs arrays as well.

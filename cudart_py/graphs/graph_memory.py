@@ -12,7 +12,7 @@ from ..memory.pools import MemoryCounts
 
 
 class GraphMemory(MemoryCounts):
-    """The memory of a device, by default the current one, that graphs allocate with their nodes.
+    """The memory that the nodes of graphs allocate on a device, by default the current one.
 
         memory = cuda.graphs.GraphMemory()
         print(memory.used, memory.reserved)
@@ -35,7 +35,7 @@ class GraphMemory(MemoryCounts):
         return self._device
 
     def trim(self) -> None:
-        """Return the memory that no launch uses to the device (cuDeviceGraphMemTrim)."""
+        """Return unused memory to the device (cuDeviceGraphMemTrim)."""
         api.cuDeviceGraphMemTrim(self._device._device)
 
     def _get(self, name: str) -> int:

@@ -172,7 +172,7 @@ class NodeAllocation(NodeWork, Launched):
 
 
 class NodeFree(NodeWork, Launched):
-    """The end of an allocation for a node of the kind "mem_free" (cuGraphAddMemFreeNode).
+    """The freeing of an array, for a node of the kind "mem_free" (cuGraphAddMemFreeNode).
 
     `allocation` is a `NodeAllocation` that was added to this graph or to another one on the same device. In its own
     graph, the node must come after all nodes that use the array, and no later node can use it.

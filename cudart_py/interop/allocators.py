@@ -119,14 +119,14 @@ class _Memory:
 
 
 class NvmathAllocator:
-    """An allocator for nvmath-python, made by `nvmath`: a BaseCUDAMemoryManager and a BaseCUDAMemoryManagerAsync."""
+    """The allocator that `nvmath` returns: a BaseCUDAMemoryManager and a BaseCUDAMemoryManagerAsync of nvmath."""
 
     def __init__(self, pool: MemoryPool | None = None) -> None:
         self._blocks = _Blocks("allocators.nvmath", pool)
         self._device = None if pool is None else pool.device
 
     def memalloc(self, size: int) -> _Memory:
-        """Return memory that any stream may use at once; freeing it waits for the device."""
+        """Return memory that any stream may use immediately; freeing it waits for the device."""
         nbytes = arguments.integer("NvmathAllocator.memalloc", "size", size, 0)
         # Freeing memory whose stream is closed waits for the device.
         with activated(self._device or current_device()), Stream(non_blocking=True) as stream:

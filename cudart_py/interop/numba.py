@@ -61,8 +61,8 @@ def kernel(
     without `lineinfo=True`.
 
     The kernel is linked with the code of the device functions that it calls (`cuda.declare_device(..., link=...)`),
-    among them the functions of `nvmath.device`. If that is link-time code, the kernel is compiled to link-time code
-    too, so that the functions can be inlined.
+    including the functions of `nvmath.device`. If that is link-time code, the kernel is compiled to link-time code too,
+    so that the functions can be inlined.
 
     Needs no GPU. Raises ModuleNotFoundError if numba-cuda is not installed. Raises NotSupportedError for types of
     arguments other than arrays and numbers, for a kernel with `@cuda.jit(link=...)`, and while Numba's own simulator is

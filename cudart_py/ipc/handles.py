@@ -50,11 +50,11 @@ class ArrayHandle:
         process, since the driver does not count.
 
         Closing it, explicitly or at the end of a `with` block, waits for the device and releases the memory in this
-        process only (cuIpcCloseMemHandle, cuMemFreeAsync). The process that made the array must keep it open until
+        process only (cuIpcCloseMemHandle, cuMemFreeAsync). The process that created the array must keep it open until
         then. It must also signal with an event when the contents are ready, since stream order does not extend across
         processes.
 
-        Raises ValueError in the process that made the array, for another pool than the array's, for an array from a
+        Raises ValueError in the process that created the array, for another pool than the array's, for an array from a
         pool that is open already, or if the array's device is not visible in this process. Raises TypeError for an
         array from a pool without its pool, CudaError if the array has been closed, and NotSupportedError if the driver
         lacks the capability `ipc`.
@@ -91,8 +91,8 @@ class EventHandle:
     def open(self) -> Event:
         """Return the event in this process, which can record it and wait for it like any other (cuIpcOpenEventHandle).
 
-        A wait applies to the latest record before the call, whichever process recorded the event. The process that made
-        the event must keep it open until this process closes it. Raises the same errors as `ArrayHandle.open`.
+        A wait applies to the latest record before the call, whichever process recorded the event. The process that
+        created the event must keep it open until this process closes it. Raises the same errors as `ArrayHandle.open`.
         """
         device = _device_here("EventHandle.open", self.device_uuid, self._process)
         shared = filled(enums.CUipcEventHandle(), self._data)
@@ -140,9 +140,9 @@ class PoolHandle:
     def open(self) -> OpenedPool:
         """Return the pool in this process, which `ArrayHandle.open` needs (cuMemPoolImportFromShareableHandle).
 
-        The process that made the pool must keep it open until this process has closed it, and its arrays. Raises
-        ValueError in the process that made the pool, or if its device is not visible in this process. Raises CudaError
-        if the pool has been closed, and NotSupportedError if the driver lacks the capability `ipc`.
+        The process that created the pool must keep it open until this process has closed it, and its arrays. Raises
+        ValueError in the process that created the pool, or if its device is not visible in this process. Raises
+        CudaError if the pool has been closed, and NotSupportedError if the driver lacks the capability `ipc`.
         """
         device = _device_here("PoolHandle.open", self.device_uuid, self._process)
         return OpenedPool(self._descriptor.number, device, self._identity)
@@ -168,7 +168,7 @@ def handle(thing: DeviceArray | Event | MemoryPool) -> ArrayHandle | EventHandle
     `open()` returns the object in the other process. The handle does not keep `thing` alive: it must stay open in this
     process until all other processes have closed it.
 
-    Raises TypeError for other objects, and ValueError for an object that is closed or was not made for sharing.
+    Raises TypeError for other objects, and ValueError for an object that is closed or was not created for sharing.
     """
     call = "ipc.handle"
     kinds = (DeviceArray, Event, MemoryPool)

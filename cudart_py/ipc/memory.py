@@ -154,9 +154,9 @@ class ImportedAllocation(Allocation, WaitingHandle):
 
 
 class OpenedPool(Handle):
-    """A pool of another process, which `PoolHandle.open` returns: `ArrayHandle.open` opens the pool's arrays with it.
+    """A pool of another process, returned by `PoolHandle.open`. `ArrayHandle.open` needs it to open the pool's arrays.
 
-    This process cannot allocate from it. Closing the pool leaves the arrays open that this process has opened
+    This process cannot allocate from it. Arrays that this process has opened stay open when the pool is closed
     (cuMemPoolDestroy).
     """
 

@@ -22,7 +22,7 @@ from .module import Module, image_bytes
 
 
 class LazyModule:
-    """CUDA C++ that is compiled for and loaded on each device when it is first used there.
+    """CUDA C++ that is compiled and loaded on each device when it is first used there.
 
         kernels = cuda.LazyModule(Path("saxpy.cu"))  # no driver is chosen, nothing is compiled
         kernels["saxpy"][grid, block](2.0, x, y, n)  # on the current device

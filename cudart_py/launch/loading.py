@@ -68,8 +68,8 @@ def compile_nvvm(
 
     - `source`: the IR as text (`str`), as text or bitcode (`bytes`), or the `Path` of a file with either.
     - `arch`: the architecture, as for `compile`. Below compute capability 10.0, libNVVM reads the IR of LLVM 7, with
-      typed pointers; from there on, that of a current LLVM.
-    - `libraries`: further modules, such as libdevice. Of bitcode, only the functions that `source` uses are compiled.
+      typed pointers; from 10.0 on, it reads that of a current LLVM.
+    - `libraries`: further modules, such as libdevice. From bitcode, only the functions that `source` uses are compiled.
     - `options`: further options of libNVVM. With "-gen-lto", the result is link-time code for `link`, which drops
       kernels that are not listed in `@llvm.used`.
     - `name`: the name of the source in messages, by default its path, or "module.ll".

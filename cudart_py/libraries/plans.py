@@ -28,7 +28,7 @@ MOST_GRAPHS = 4
 class Plan(Generic[Result]):
     """A prepared library call: `plan()` queues it and returns its output array.
 
-    The operands are checked when the plan is made, and the library's work is recorded as a graph. For the host,
+    The operands are checked when the plan is created, and the library's work is recorded as a graph. For the host,
     launching the graph takes a fraction of the time of the library call. The plan keeps its arrays and its stream
     alive, and each call uses their current contents. A call uses the access policy that is set for the stream at that
     time. If the stream is being captured, the call becomes part of the captured graph. Any thread can call the plan.

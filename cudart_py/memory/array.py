@@ -77,7 +77,7 @@ class DeviceArray(ArrayViews):
         owner: Any = None,
         device: Device | None = None,
     ) -> DeviceArray:
-        """Make an array over device memory that is owned elsewhere; this package never frees the memory.
+        """Wrap device memory that is owned elsewhere as an array; this package never frees the memory.
 
         `pointer` is the address of the first element, and `strides` are in bytes. Along an axis with a negative stride,
         the elements come before the first one. In two or more dimensions, the pitch must be at least the size of a row.
@@ -109,7 +109,7 @@ class DeviceArray(ArrayViews):
 
     @property
     def base(self) -> DeviceArray | Allocation | None:
-        """The owner of the memory: the array that this is a view of, an allocation, or None for itself."""
+        """The owner of the memory: the array of which this is a view, an allocation, or None for the array itself."""
         return self._base
 
     def __len__(self) -> int:
@@ -282,7 +282,7 @@ class DeviceArray(ArrayViews):
 
     @property
     def closed(self) -> bool:
-        """Whether the array has been closed, or the array of which it is a view."""
+        """Whether this array, or the array of which it is a view, has been closed."""
         return self._value is None or (self._base is not None and self._base.closed)
 
     def _closed_by(self) -> str:

@@ -40,7 +40,7 @@ _MOST_CASES = 4096
 class Stream(StreamBase):
     """A stream of the current device (cuStreamCreateWithPriority).
 
-    - `priority`: lower numbers have priority; a number outside the device's range raises a ValueError.
+    - `priority`: a lower number is a higher priority; a number outside the device's range raises a ValueError.
     - `non_blocking`: do not synchronise implicitly with the legacy default stream.
 
     `with cuda.Stream() as stream:` closes the stream at the end of the block. Unlike in CuPy and PyTorch, it does not
@@ -104,7 +104,7 @@ class Stream(StreamBase):
 
     @property
     def priority(self) -> int:
-        """The priority; lower numbers have priority (cuStreamGetPriority)."""
+        """The priority; a lower number is a higher priority (cuStreamGetPriority)."""
         with activated(self.device):
             return int(api.cuStreamGetPriority(self._open_handle()))
 
@@ -215,8 +215,8 @@ class Stream(StreamBase):
 
             stream.wait_value(flags[3:4], 1)
 
-        The stream continues once the element meets the condition: it is at least `value` ("geq", as the sign of their
-        difference says, so that counters may wrap around), is equal to it ("eq"), has a bit in common with it ("and"),
+        The stream continues once the element meets the condition: it is at least `value` ("geq", judged by the sign of
+        their difference, so that counters may wrap around), is equal to it ("eq"), has a bit in common with it ("and"),
         or lacks a bit that `value` lacks too ("nor"). A kernel, another stream's `write_value` or the host can write
         the value. A wait that nothing ends blocks the stream forever; the simulator reports it as KernelTimeoutError.
         CUDA does not see this order, and a GPU that loads a kernel at its first launch may wait for the stream first:
@@ -266,7 +266,7 @@ class Stream(StreamBase):
         add_graph(self, graph)
 
     def condition(self, default: int = 0) -> Condition:
-        """Make the value that controls a conditional node of the graph that this stream records.
+        """Create the value that controls a conditional node of the graph that this stream records.
 
             with stream.capture() as graph:
                 again = stream.condition(default=1)

@@ -13,7 +13,7 @@ from .cuda_array import CudaArray
 
 
 class Surface(ArrayObject):
-    """A surface object over a CUDA array that was made with `surface=True` (cuSurfObjectCreate).
+    """A surface object over a CUDA array that was created with `surface=True` (cuSurfObjectCreate).
 
     Kernels take it as a `cudaSurfaceObject_t`, which is an unsigned long long in C++. They read and write elements of
     type T with `surf1Dread<T>` and `surf1Dwrite<T>`, and with similar functions for two and three dimensions and for

@@ -135,7 +135,7 @@ def gemm_sums(
     algorithm: str = "heuristic",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = a b, and the sums of one factor over the index that the product sums, and return `out`.
+    """Queue out = a b, and the sums of one factor over the summed index, and return `out`.
 
     `sums` receives, with `of="b"`, the sum of each column of `b`, and with `of="a"`, the sum of each row of `a`. In the
     product x^T dz, which is the gradient of a weight, the sums of the columns of dz are the gradient of the bias

@@ -18,7 +18,7 @@ from .vectors import BLAS_TYPES
 
 
 def nrm2(x: DeviceArray, out: DeviceArray | None = None, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue the Euclidean norm of a vector into `out`, an array with one element, and return `out` (cublasNrm2Ex).
+    """Queue the Euclidean norm of a vector and return it in `out`, an array with one element (cublasNrm2Ex).
 
     `x` has float32, float64, complex64 or complex128 elements, and may be strided. `out` has the real dtype of the same
     precision. Intermediate squares do not overflow. To copy the norm to the host, call `float(out)`. Raises TypeError
@@ -28,10 +28,10 @@ def nrm2(x: DeviceArray, out: DeviceArray | None = None, *, stream: Stream | Non
 
 
 def asum(x: DeviceArray, out: DeviceArray | None = None, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue the sum of absolute values of a vector into `out`, an array with one element (cublasAsumEx).
+    """Queue the sum of the absolute values of a vector and return it in `out`, an array of one element (cublasAsumEx).
 
-    Of a complex number, the absolute values of the two parts are added, as in the BLAS. Dtypes and errors are those of
-    `nrm2`.
+    For a complex element, the absolute values of its two parts are added, as in the BLAS. Dtypes and errors are those
+    of `nrm2`.
     """
     return _reduced("asum", x, out, stream)
 
@@ -59,9 +59,9 @@ def _reduced(call: str, x: DeviceArray, out: DeviceArray | None, stream: Stream 
 def iamax(x: DeviceArray, *, stream: Stream | None = None) -> int:
     """Return the index of the element with the largest absolute value, or the first of several (cublasIamaxEx).
 
-    Of a complex number, the absolute values of the two parts are added, as in the BLAS. The host waits for the result.
-    `x` has float16, float32, float64, complex64 or complex128 elements, at least one. Raises TypeError or ValueError,
-    naming the operand.
+    For a complex element, the absolute values of its two parts are added, as in the BLAS. The host waits for the
+    result. `x` has float16, float32, float64, complex64 or complex128 elements, at least one. Raises TypeError or
+    ValueError, naming the operand.
     """
     call = "iamax"
     where, device = views.device_of(call, stream)

@@ -56,7 +56,7 @@ def scaled_gemm(
     shape (n, k). They must begin a multiple of 16 bytes apart. `out` has the dtype `dtype`: `bfloat16`, float16,
     float32 or `float8_e4m3`. For the last, the product is multiplied by `scale_out`, an array of one float32 element,
     and `amax`, another one, receives the largest absolute value before this. `bias` has one element per column of
-    `out`, and the dtype float16 if that of `out` is, and else `bfloat16`.
+    `out`. Its dtype is float16 if that of `out` is, and `bfloat16` otherwise.
 
     The scales are float32 arrays on the device, for `a` of shape (m, k) and `b` of shape (k, n), and are both of the
     same kind, except that the two kinds of blocks may be combined:

@@ -34,7 +34,7 @@ from .work import TYPES, WITH_VECTORS, Work
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return Q, with orthonormal columns, and the upper triangular R, such that Q R = a (cusolverDnXgeqrf, Xorgqr).
 
-    `a` must have at least as many rows as columns. If it has three dimensions, the first is a batch of matrices
+    `a` must have at least as many rows as columns. If it has three dimensions, it is a batch of matrices
     (cublasSgeqrfBatched, and Xorgqr for one matrix after the other). Dtypes and layouts are those of `solve`. Raises
     TypeError or ValueError, naming the operand.
     """
@@ -66,8 +66,7 @@ def lstsq(
     """Return the x that minimises the norm of a x - b, for one or several right-hand sides (cusolverDnXgeqrf, Sormqr).
 
     With `method="qr"`, the fastest, `a` must have at least as many rows as columns, and full rank. If `a` has three
-    dimensions, the first is a batch of matrices, and `b` has the shape (batch, m) or (batch, m, k)
-    (cublasSgelsBatched).
+    dimensions, it is a batch of matrices, and `b` has the shape (batch, m) or (batch, m, k) (cublasSgelsBatched).
 
     With `method="svd"`, `a` is a single matrix of any shape and rank, and x the solution with the smallest norm, as
     `numpy.linalg.lstsq` returns it (cusolverDnXgesvd). Singular values of at most `rcond` times the largest count as
@@ -163,11 +162,11 @@ def svd(
     """Return U, the singular values s in descending order, and V^H, such that U diag(s) V^H = a, in reduced form.
 
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
-    eps times the largest less accurately. If `a` has three dimensions, the first is a batch of matrices: those of at
-    most 32 rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones
-    one after the other. For `a` of shape (m, n), U has the shape (m, min(m, n)) and V^H (min(m, n), n). Dtypes and
-    layouts are those of `solve`; s is real. Raises NotConvergedError if the iteration does not converge, and TypeError
-    or ValueError, naming the operand.
+    eps times the largest less accurately. If `a` has three dimensions, it is a batch of matrices: those of at most 32
+    rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones one after
+    another. For `a` of shape (m, n), U has the shape (m, min(m, n)) and V^H (min(m, n), n). Dtypes and layouts are
+    those of `solve`; s is real. Raises NotConvergedError if the iteration does not converge, and TypeError or
+    ValueError, naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
@@ -227,8 +226,8 @@ def _svd_of_columns(
 def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
-    Only the lower triangle of `a` is read (cusolverDnXsyevd). If `a` has three dimensions, the first is a batch of
-    matrices (cusolverDnXsyevBatched). Dtypes and layouts are those of `solve`; the eigenvalues are real. Raises
+    Only the lower triangle of `a` is read (cusolverDnXsyevd). If `a` has three dimensions, it is a batch of matrices
+    (cusolverDnXsyevBatched). Dtypes and layouts are those of `solve`; the eigenvalues are real. Raises
     NotConvergedError if the iteration does not converge, and TypeError or ValueError, naming the operand.
     """
     call = "eigh"

@@ -66,8 +66,8 @@ def solve(
 ) -> DeviceArray:
     """Return x such that a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
-    `a` has the shape (n, n), and `b` the shape (n,) or (n, k). If `a` has three dimensions, the first is a batch of
-    matrices, and `b` has the shape (batch, n) or (batch, n, k) (cublasSgetrfBatched and getrsBatched; with `positive`,
+    `a` has the shape (n, n), and `b` the shape (n,) or (n, k). If `a` has three dimensions, it is a batch of matrices,
+    and `b` has the shape (batch, n) or (batch, n, k) (cublasSgetrfBatched and getrsBatched; with `positive`,
     cusolverDnSpotrfBatched). Both have the same dtype: float32, float64, complex64 or complex128. The rows or the
     columns of a single matrix must be contiguous, and the rows of the matrices of a batch; a single vector must be
     contiguous.
@@ -144,10 +144,10 @@ def _factor_positive(call: str, work: Work, a: DeviceArray, kind: Kind) -> Devic
 def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the lower triangular L such that L L^H = a, for a Hermitian positive definite matrix (cusolverDnXpotrf).
 
-    If `a` has three dimensions, the first is a batch of matrices (cusolverDnSpotrfBatched). Only the lower triangle of
-    `a` is read. Dtypes and layouts are those of `solve`. Raises NotPositiveDefiniteError, with the minor that is not
-    positive, and TypeError or ValueError, naming the operand. NaNs are not detected: if `a` contains one, L
-    contains NaNs, unless the factorization stops at the NaN and raises an error.
+    If `a` has three dimensions, it is a batch of matrices (cusolverDnSpotrfBatched). Only the lower triangle of `a` is
+    read. Dtypes and layouts are those of `solve`. Raises NotPositiveDefiniteError, with the minor that is not positive,
+    and TypeError or ValueError, naming the operand. NaNs are not detected: if `a` contains one, L contains NaNs, unless
+    the factorization stops at the NaN and raises an error.
     """
     call = "cholesky"
     where, device = views.device_of(call, stream)

@@ -36,7 +36,7 @@ from .work import TYPES, Work
 class LuFactors:
     """The LU factors of a matrix, or of each matrix of a batch: row exchanges, L and U with P a = L U.
 
-    `lu_factor` makes them. They solve systems with new right-hand sides without factoring the matrix again.
+    `lu_factor` returns them. They solve systems with new right-hand sides without factoring the matrix again.
     """
 
     def __init__(self, factors: DeviceArray, pivots: DeviceArray, kind: Kind) -> None:

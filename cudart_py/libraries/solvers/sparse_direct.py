@@ -275,7 +275,7 @@ class SparseSolver:
 
     @property
     def factor_elements(self) -> int:
-        """The number of elements that the factors have, which is known after the analysis."""
+        """The number of elements in the factors, known after the analysis."""
         self._require_open("SparseSolver.factor_elements")
         if not self._stage:
             self.analyze()

@@ -271,7 +271,7 @@ class SparseMatrix(SetOnce):
         raise ValueError("SparseMatrix.to_host: SciPy has no sliced format; keep the original matrix")
 
     def refresh(self, *, stream: Stream | None = None) -> None:
-        """Queue the use of the current `values` in later triangular solves (cusparseSpSV_updateMatrix).
+        """Make later triangular solves use the current `values`, in stream order (cusparseSpSV_updateMatrix).
 
         `spsv` and `spsm` copy the values when they analyse the matrix. Products use the current values anyway.
         """

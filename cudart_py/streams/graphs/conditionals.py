@@ -23,7 +23,7 @@ _Streams = TypeVar("_Streams")
 
 
 class Condition:
-    """The value that controls one conditional node of a graph, made by `stream.condition()`.
+    """The value that controls one conditional node of a graph, created by `stream.condition()`.
 
     Kernels take it as a `cudaGraphConditionalHandle` and set it with `cudaGraphSetConditional(handle, value)`. With
     NVRTC, the source must declare that function:

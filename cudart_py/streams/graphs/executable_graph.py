@@ -149,7 +149,7 @@ class ExecutableGraph(Handle):
 
     @property
     def node_priorities(self) -> bool:
-        """Whether the nodes have priorities of their own, and not that of the stream of the launch."""
+        """Whether each node has its own priority, rather than that of the stream in which the graph is launched."""
         return self._node_priorities
 
     @property

@@ -69,7 +69,7 @@ class Graph(GraphBase):
                 return file.read()
 
     def add(self, work: NodeWork | Graph, *, after: GraphNode | Sequence[GraphNode] = ()) -> GraphNode:
-        """Add a node that does some work once the nodes `after`, one or several, have finished; return the node.
+        """Add a node that does some work once the node or nodes `after` have finished, and return it.
 
         `work` is one of these, whose class describes it:
 
@@ -103,7 +103,7 @@ class Graph(GraphBase):
         return self._added(native, retained_by(work, int(native)))
 
     def add_empty(self, *, after: GraphNode | Sequence[GraphNode] = ()) -> GraphNode:
-        """Add a node without work after some nodes, for other nodes to depend on; return it (cuGraphAddEmptyNode)."""
+        """Add a node without work, which only orders other nodes, and return it (cuGraphAddEmptyNode)."""
         graph = self.handle
         before = self._dependencies("Graph.add_empty", after)
         with activated(self._device):

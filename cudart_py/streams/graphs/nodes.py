@@ -58,7 +58,7 @@ class GraphNode:
 
     @property
     def priority(self) -> int:
-        """The priority of a kernel; lower numbers have priority (cuGraphKernelNodeGetAttribute).
+        """The priority of a kernel; a lower number is a higher priority (cuGraphKernelNodeGetAttribute).
 
         It comes from the launch or from the captured stream, and counts only in a graph that is instantiated with
         `node_priorities=True`. Raises ValueError for other kinds of nodes.
