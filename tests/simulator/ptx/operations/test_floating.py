@@ -130,7 +130,7 @@ def test_bits_beyond_double_precision_decide_a_sum(operands: tuple[float, float,
 
 
 def test_only_inexact_ties_are_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(double, "_fma_any", None)
+    monkeypatch.setattr(double, "_fma_by_lanes", None)
     monkeypatch.setattr(arrays, "_mend", lambda result, doubtful, *operands: again.append(doubtful.tolist()))
     again: list[list[bool]] = []
     x = np.arange(8.0)
