@@ -6,6 +6,7 @@ implements it for double precision. Callers run under ``numpy.errstate(all="igno
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -34,26 +35,16 @@ class Scratch(threading.local):
     The arrays of one slot share storage: a caller uses each slot for one purpose at a time.
     """
 
-    _MOST_VIEWS = 512
-
     def __init__(self) -> None:
         self._buffers: dict[str, Array] = {}
-        self._views: dict[tuple[str, tuple[int, ...]], Array] = {}
 
     def take(self, slot: str, shape: tuple[int, ...]) -> Array:
         """Return an uninitialised float64 array of a shape."""
-        view = self._views.get((slot, shape))
-        if view is None:
-            size = 1
-            for extent in shape:
-                size *= extent
-            buffer = self._buffers.get(slot)
-            if buffer is None or buffer.size < size or len(self._views) >= self._MOST_VIEWS:
-                # Older views would keep an outgrown buffer alive, so they are dropped with it.
-                self._views.clear()
-                buffer = self._buffers[slot] = np.empty(max(size, 4096), np.float64)
-            view = self._views[slot, shape] = buffer[:size].reshape(shape)
-        return view
+        size = math.prod(shape)
+        buffer = self._buffers.get(slot)
+        if buffer is None or buffer.size < size:
+            buffer = self._buffers[slot] = np.empty(max(size, 4096), np.float64)
+        return buffer[:size].reshape(shape)
 
 
 scratch = Scratch()

@@ -150,9 +150,6 @@ def test_only_inexact_ties_are_computed_twice(monkeypatch: pytest.MonkeyPatch) -
 
 def test_work_arrays_of_one_slot_share_their_storage() -> None:
     assert np.shares_memory(scratch.take("test", (4096,)), scratch.take("test", (64, 64)))
-    for size in range(1000):
-        scratch.take("test", (size,))
-    assert len(scratch._views) <= 512
 
 
 @pytest.mark.parametrize("kind", KINDS)
