@@ -42,11 +42,6 @@ def fields(word: int) -> tuple[int, int, int, int]:
     return word & MISSING, word >> _NEEDED & MISSING, transfer, word >> PARITY
 
 
-def pending_bytes(word: Value) -> Value:
-    """Return a barrier's pending bytes (s64), which are negative if more have arrived than were expected."""
-    return (word << 1).read_as("s64") >> _TRANSFER + 1
-
-
 def moved(verb: str, amount: Any) -> tuple[Any, Any]:
     """Return the arrivals of a lane, and the bytes that it adds to the pending bytes.
 

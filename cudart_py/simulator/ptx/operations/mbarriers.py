@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ MISSING = np.uint64(barriers.MISSING)
 
 _initial = array_function(barriers.initial, "u32")
 _has_passed = [array_function(partial(barriers.has_passed, parity=parity), "u64", "u64") for parity in (False, True)]
-_pending_bytes = array_function(barriers.pending_bytes, "u64")
 _after = [array_function(partial(barriers.after, drops=drops), "u64", "u64", "u64") for drops in (False, True)]
 
 
@@ -57,68 +55,37 @@ def apply(
     if verb == "inval":
         view[index] = 0
         return None
-    before = view[index]
-    if verb != "arrive_extra":
-        _update(verb, view, index, operands, before, np.zeros(len(index), np.int64) if warps is None else warps)
-    return before
+    if verb == "arrive_extra":
+        return view[index]
+    return _update(verb, view, index, operands, np.zeros(len(index), np.int64) if warps is None else warps)
 
 
-def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:
-    """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier return.
+def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], warps: Array) -> Array:
+    """Arrive, or expect or receive bytes, and return the words that the lanes found.
 
-    The arrivals or bytes of a barrier's lanes are added up. The order of the lanes matters only if a phase ends between
-    them.
+    The arrivals or bytes that a warp brings to a barrier are added up, but copies complete one after another.
     """
     amounts = operands[0].astype(np.int64) if operands else np.ones(len(index), np.int64)
     arrivals, transfer = (np.broadcast_to(each, amounts.shape) for each in barriers.moved(verb, amounts))
-    places, which = np.unique(index, return_inverse=True)
-    words = view[places]
-    arrived, received = (np.bincount(which, each, len(places)).astype(np.int64) for each in (arrivals, transfer))
-    between = arrived > (words & MISSING).view(np.int64)
-    if verb == "complete_tx":
-        between |= (words & MISSING == 0) & (_pending_bytes(words) + received < 0)
-    after = _after[verb.startswith("arrive_drop")]
-    view[places] = np.where(between, words, after(words, arrived.view(np.uint64), received.view(np.uint64)))
-    if arrivals.any():
-        before -= _ahead(verb, which, warps, arrivals).view(np.uint64)
-    for number in np.flatnonzero(between):
-        lanes = np.flatnonzero(which == number)
-        # The lanes of each warp arrive together, but copies complete one after another.
-        each = warps[lanes] if verb.startswith("arrive") else np.arange(len(lanes))
-        word = words[number : number + 1]
-        for start, end in pairwise([*np.flatnonzero(_starts(each)), len(lanes)]):
-            part = lanes[start:end]
-            arrived, received = (each[part].sum(keepdims=True) for each in (arrivals, transfer))
-            missing, needed, _, _ = barriers.fields(int(word[0]))
-            if arrived[0] > missing:
-                raise TooManyArrivals(int(part[0]), int(arrived[0]), missing, needed)
-            before[part] = word
-            if verb.endswith("_nocomplete"):
-                before[part] -= (np.cumsum(arrivals[part]) - arrivals[part]).view(np.uint64)
-            word = after(word, arrived.view(np.uint64), received.view(np.uint64))
-        view[places[number]] = word[0]
-
-
-def _ahead(verb: str, which: Array, warps: Array, arrivals: Array) -> Array:
-    """Return the arrivals at its barrier before each lane's: by earlier warps, or with ``.noComplete`` by all lanes."""
-    order = np.argsort(which, kind="stable")
-    barrier, warp = which[order], warps[order]
-    earlier = np.cumsum(arrivals[order]) - arrivals[order]
-    first = _starts(barrier)
-    ahead = earlier
-    if not verb.endswith("_nocomplete"):
-        ahead = _at_starts(earlier, first | _starts(warp))
-    found = np.empty_like(arrivals)
-    found[order] = ahead - _at_starts(earlier, first)
-    return found
-
-
-def _starts(values: Array) -> Array:
-    """Return which elements begin a run of equal ones."""
-    return np.append(True, values[1:] != values[:-1])
-
-
-def _at_starts(values: Array, starts: Array) -> Array:
-    """Return, for each element, the value at the start of its run."""
-    found: Array = values[starts][np.cumsum(starts) - 1]
-    return found
+    steps = np.arange(len(index)) if verb == "complete_tx" else warps
+    # The steps of each barrier, the lowest barrier first, and the step that each lane belongs to.
+    count = steps.max(initial=0) + 1
+    keys, which = np.unique(index * count + steps, return_inverse=True)
+    places = keys // count
+    arrived, received = (np.bincount(which, each).astype(np.int64) for each in (arrivals, transfer))
+    after, found = _after[verb.startswith("arrive_drop")], np.empty(len(keys), np.uint64)
+    turns = np.arange(len(keys)) - np.searchsorted(places, places)
+    for turn in range(turns.max(initial=-1) + 1):
+        now = np.flatnonzero(turns == turn)
+        words = found[now] = view[places[now]]
+        wrong = now[arrived[now] > (words & MISSING).view(np.int64)]
+        if len(wrong):
+            missing, needed, _, _ = barriers.fields(int(found[wrong[0]]))
+            raise TooManyArrivals(int(np.argmax(which == wrong[0])), int(arrived[wrong[0]]), missing, needed)
+        view[places[now]] = after(words, arrived[now].view(np.uint64), received[now].view(np.uint64))
+    before: Array = found[which]
+    if verb.endswith("_nocomplete"):
+        order = np.argsort(which, kind="stable")
+        earlier = np.cumsum(arrivals[order]) - arrivals[order]
+        before[order] -= (earlier - earlier[np.searchsorted(which[order], which[order])]).view(np.uint64)
+    return before

@@ -145,6 +145,12 @@ def test_lanes_bring_the_bytes_of_several_phases() -> None:
     assert has_passed(word, 1)
 
 
+def test_copies_without_receivers_change_nothing() -> None:
+    word = barrier(1)
+    apply("complete_tx", word, np.zeros(0, np.int64), [np.zeros(0, np.int64)], parity=False)
+    assert fields(int(word[0])) == (1, 1, 0, 0)
+
+
 def test_each_byte_counts_up_to_2_to_the_20_less_1_of_them_either_way() -> None:
     word, most = barrier(2), (1 << 20) - 1
     for verb, amount, expected in (
