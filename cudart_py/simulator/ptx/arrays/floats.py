@@ -44,7 +44,7 @@ class Scratch(threading.local):
         buffer = self._buffers.get(slot)
         if buffer is None or buffer.size < size:
             buffer = self._buffers[slot] = np.empty(max(size, 4096), np.float64)
-        return buffer[:size].reshape(shape)
+        return np.ndarray(shape, np.float64, buffer)
 
 
 scratch = Scratch()
@@ -133,14 +133,13 @@ def multiply_add_by_power(a: Array, b: Array, c: Array) -> Array | None:
     return np.add(product, c)
 
 
-def _wide(a: Array, slot: str, shape: tuple[int, ...]) -> Array:
+def _wide(a: Array, into: Array) -> Array:
     """Return float32 numbers as float64, arrays in a work array."""
     if a.ndim == 0:
         return a.astype(np.float64)
     # Converting first and calculating then is twice as fast as letting one call do both.
-    wide = scratch.take(slot, shape)
-    np.copyto(wide, a)
-    return wide
+    np.copyto(into, a)
+    return into
 
 
 def fma_f32(a: Array, b: Array, c: Array) -> Array:
@@ -153,9 +152,9 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
     if simple is not None:
         return simple
     shape = np.broadcast(a, b, c).shape
-    total = scratch.take("fma_f32_0", shape)
-    np.multiply(_wide(a, "fma_f32_0", shape), _wide(b, "fma_f32_1", shape), out=total)
-    np.add(total, _wide(c, "fma_f32_1", shape), out=total)
+    total, other = scratch.take("total", shape), scratch.take("other", shape)
+    np.multiply(_wide(a, total), _wide(b, other), out=total)
+    np.add(total, _wide(c, other), out=total)
     doubtful: Array | None = None
     try:
         # A tie of a subnormal result can be at any bit, so the conversion's underflow signal finds those results.
