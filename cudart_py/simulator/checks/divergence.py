@@ -102,7 +102,7 @@ def outside_mask(group: Group, block: Block) -> int:
             return -1
         mask: Any = np.uint32(operand.value & 0xFFFFFFFF)
     elif isinstance(operand, Register):
-        value = group.registers[group.code.slot(operand.name)]
+        value = group.resolve(group.code.slot(operand.name))
         if value is None:
             return -1
         mask = value.view(np.uint32)

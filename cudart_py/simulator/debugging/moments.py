@@ -61,7 +61,6 @@ class LaneGroup:
             ),
         )
         self.pc = group.pc
-        self._selections = group.selections
         # The offset of the local variables of each level in a thread's local memory.
         self.stacks = _stacks(group)
 
@@ -91,7 +90,7 @@ class LaneGroup:
         if value is None:
             return None
         if value.__class__ is Lazy:
-            value = value.array.take(self._selections[value.domain])
+            value = value.take()
         array: Array = np.broadcast_to(value, len(self.lanes))
         return array
 

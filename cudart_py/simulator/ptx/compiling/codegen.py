@@ -1,7 +1,8 @@
 """Compile a basic block to a Python function made of NumPy calls.
 
-A block is compiled once for each set of inputs that are scalars. The function takes a group and its registers, leaves
-the live values in the registers, and returns the condition or the index on which the block's terminator depends.
+A block is compiled once for each set of inputs that are scalars. The function takes a group, its registers, and a list
+of the block's inputs, which it empties. It leaves the live values in the registers, and returns the condition or the
+index on which the block's terminator depends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .analysis.control_flow import Block, Code, Terminator
 from .opcode_table.opcodes import form_of
 from .writer import Environment, Writer
 
-BlockFunction = Callable[[Any, list[Any]], Any]
+BlockFunction = Callable[[Any, list[Any], list[Any]], Any]
 
 
 def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environment: Environment) -> BlockFunction:
@@ -25,8 +26,11 @@ def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environme
     """
     writer = Writer(code, block, dict(zip(block.input_slots, uniform, strict=True)), environment)
     keep = block.live_out | exit_slots(code, block)
+    if block.input_slots:
+        # Nothing else may keep the arrays of registers alive that are dead after the block.
+        writer.emit(f"{''.join(f'v{slot}, ' for slot in block.input_slots)}= I")
+        writer.emit("I.clear()")
     for slot in block.input_slots:
-        writer.emit(f"v{slot} = R[{slot}]")
         if not keep >> slot & 1:
             writer.emit(f"R[{slot}] = None")
     last = _last_uses(code, block)
@@ -49,12 +53,12 @@ def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environme
     if terminator.condition >= 0:
         name = f"v{terminator.condition}"
         writer.emit(f"return {'~' if terminator.negated else ''}{name}")
-    function: BlockFunction = writer.compile("block", "g, R", f"<ptx {code.name} block {block.index}>")
+    function: BlockFunction = writer.compile("block", "g, R, I", f"<ptx {code.name} block {block.index}>")
     return function
 
 
 def compile_instruction(code: Code, instruction: Instruction, environment: Environment) -> BlockFunction:
-    """Return the function of a single instruction, for registers that are arrays."""
+    """Return the function of a single instruction, for inputs that are arrays."""
     key = (id(instruction), environment)
     if key not in code.variants:
         reads, writes = exchanged_slots(code, instruction)

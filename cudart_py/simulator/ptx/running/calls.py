@@ -88,11 +88,6 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
     returned = {slot for pieces in site.results for slot in pieces.values()}
     live = tuple(slot for slot in caller.blocks[resume].live_slots if slot not in returned)
     passed = [{key: group.value(slot) for key, slot in pieces.items()} for pieces in site.arguments]
-    # The callee has its own registers, so the caller's registers that have been resolved become lazy again.
-    for slot, (lazy, array) in group.cache.items():
-        if group.registers[slot] is array:
-            group.registers[slot] = lazy
-    group.cache = {}
     frame = Frame(caller, resume, group.registers, live, site.results)
     group.stack += frame_bytes(caller, is_outermost=not group.frames)
     if group.stack + code.local_bytes > state.local_size:
@@ -115,7 +110,6 @@ def leave(group: Group) -> Group:
     module = group.chunk.state.launch.entry.module
     names = [parameter.name for parameter in module.function_results[code.name]]
     results = [{k: group.value(slot) for k, slot in code.parameter_pieces.get(n, {}).items()} for n in names]
-    group.cache = {}
     group.frames = group.frames[:-1]
     group.prefix = group.prefix[:-1]
     group.code = frame.code

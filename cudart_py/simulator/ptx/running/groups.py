@@ -2,7 +2,7 @@
 
 A register of a group is a NumPy scalar when all lanes hold the same value, an array over the group's lanes, or Lazy: a
 deferred selection from an array over an earlier, larger group. Lazy values make short divergent regions cheap: a
-register that neither side of a branch touches is never copied, and is the whole array again after the sides reconverge.
+register that neither side of a branch writes is the whole array again after the sides reconverge.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ Indices = NDArray[np.int64]
 ndarray = np.ndarray
 
 
-class Domain:
-    """The lanes of one group, from which later groups select theirs."""
-
-    __slots__ = ()
-
-
 class Lazy:
-    """A deferred selection from `array`, which has one element for each lane of `domain`."""
+    """A selection of elements from `array`, made when a block reads them."""
 
-    __slots__ = ("array", "domain")
+    __slots__ = ("_taken", "array", "selection")
 
-    def __init__(self, array: Array, domain: Domain) -> None:
+    def __init__(self, array: Array, selection: Indices) -> None:
         self.array = array
-        self.domain = domain
+        self.selection = selection
+        self._taken: Array | None = None
+
+    def take(self) -> Array:
+        """Return the selected elements."""
+        if self._taken is None:
+            self._taken = self.array.take(self.selection)
+        return self._taken
 
 
 class Frame(NamedTuple):
@@ -69,8 +70,6 @@ class Group:
     prefix: tuple[int, ...] = ()
     frames: tuple[Frame, ...] = ()
     registers: list[Any] = field(default_factory=list)
-    selections: dict[Domain, Indices] = field(default_factory=dict)
-    cache: dict[int, tuple[Lazy, Array]] = field(default_factory=dict)
     epoch: int = 0
     spins: int = 0
     # The backward branches since these lanes were separated from others or joined by others.
@@ -85,7 +84,6 @@ class Group:
     rows: Any = None
     # An observer's records about these lanes.
     notes: Any = None
-    _own: Domain | None = None
     _specials: dict[str, Any] = field(default_factory=dict)
     _shared_base: Any = None
     _local_base: Any = None
@@ -110,13 +108,6 @@ class Group:
     def unsupported(self, what: str, site: Instruction, position: int = 0) -> UnsupportedError:
         """Return the error for something that isn't simulated, located at the lane at `position`."""
         return UnsupportedError(self.chunk.state.launch.located(what, site, self, position))
-
-    @property
-    def own(self) -> Domain:
-        """Return the domain of this group's lanes."""
-        if self._own is None:
-            self._own = Domain()
-        return self._own
 
     @property
     def lane_numbers(self) -> Indices:
@@ -165,13 +156,9 @@ class Group:
         return self._local_base  # type: ignore[no-any-return]  # because the slot also holds None
 
     def resolve(self, slot: int) -> Any:
-        """Return the value of a register; if it is lazy, make the selection now."""
+        """Return the value of a register, or None if it was never written."""
         value = self.registers[slot]
-        if value.__class__ is Lazy:
-            array = value.array.take(self.selections[value.domain])
-            self.cache[slot] = (value, array)
-            self.registers[slot] = value = array
-        return value
+        return value.take() if value.__class__ is Lazy else value
 
     def value(self, slot: int) -> Any:
         """Return the value of a register, zero if it was never written."""
@@ -179,23 +166,8 @@ class Group:
         return self.code.zeros[slot] if value is None else value
 
 
-def _lazy(group: Group, value: Any, slot: int, cached: bool, seen: dict[int, Lazy]) -> Any:
-    """Return a register's value in the form that the child groups share: arrays become lazy."""
-    if value.__class__ is not ndarray:
-        return value
-    if cached:
-        known = group.cache.get(slot)
-        if known is not None and known[1] is value:
-            return known[0]
-    lazy = seen.get(id(value))
-    if lazy is None:
-        lazy = seen[id(value)] = Lazy(value, group.own)
-    return lazy
-
-
 def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> list[Group]:
     """Split a group by positions; child i continues at block `targets[i]` with the registers that are live there."""
-    seen: dict[int, Lazy] = {}
     children = []
     for pick, target in zip(picks, targets, strict=True):
         lanes = pick if group.lanes is None else group.lanes.take(pick)
@@ -203,33 +175,29 @@ def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> lis
         child.pc = target
         child.prefix, child.epoch, child.spins, child.stack = group.prefix, group.epoch, group.spins, group.stack
         child.wait = group.wait
-        domains: set[Domain] = set()
-        live = group.code.blocks[target].live_slots
-        child.registers = _share(group, group.registers, live, True, seen, domains)
+        # The new selection that replaces each earlier one, which several registers may share.
+        selections: dict[int, Indices] = {}
+        child.registers = _select(group.registers, group.code.blocks[target].live_slots, pick, selections)
         child.frames = tuple(
-            frame._replace(registers=_share(group, frame.registers, frame.live, False, seen, domains))
-            for frame in group.frames
+            frame._replace(registers=_select(frame.registers, frame.live, pick, selections)) for frame in group.frames
         )
-        own = group.own
-        child.selections = {d: pick if d is own else group.selections[d].take(pick) for d in domains}
         children.append(child)
     return children
 
 
-def _share(
-    group: Group,
-    registers: list[Any],
-    live: Iterable[int],
-    cached: bool,
-    seen: dict[int, Lazy],
-    domains: set[Domain],
-) -> list[Any]:
-    shared = [None] * len(registers)
+def _select(registers: list[Any], live: Iterable[int], pick: Indices, selections: dict[int, Indices]) -> list[Any]:
+    selected: list[Any] = [None] * len(registers)
     for slot in live:
-        value = shared[slot] = _lazy(group, registers[slot], slot, cached, seen)
-        if value.__class__ is Lazy:
-            domains.add(value.domain)
-    return shared
+        value = registers[slot]
+        if value.__class__ is ndarray:
+            value = Lazy(value, pick)
+        elif value.__class__ is Lazy:
+            selection = selections.get(id(value.selection))
+            if selection is None:
+                selection = selections[id(value.selection)] = value.selection.take(pick)
+            value = Lazy(value.array, selection)
+        selected[slot] = value
+    return selected
 
 
 def merge(groups: Sequence[Group]) -> Group:
@@ -254,68 +222,52 @@ def merge(groups: Sequence[Group]) -> Group:
     merged.wait = first.wait
     merged.epoch = max(group.epoch for group in groups)
     merged.spins = max(group.spins for group in groups)
-    domains: set[Domain] = set()
+    # The selections that were joined, keyed by the identities of their parts.
+    selections: dict[tuple[int, ...], Array] = {}
     live = first.code.blocks[first.pc].live_slots
-    merged.registers = _join(groups, [g.registers for g in groups], live, True, places, total, domains)
+    merged.registers = _join([group.registers for group in groups], live, places, selections)
     merged.frames = tuple(
-        frame._replace(
-            registers=_join(groups, [g.frames[i].registers for g in groups], frame.live, False, places, total, domains)
-        )
+        frame._replace(registers=_join([group.frames[i].registers for group in groups], frame.live, places, selections))
         for i, frame in enumerate(first.frames)
     )
-    for domain in domains:
-        selection = np.empty(total, np.int64)
-        for group, place in zip(groups, places, strict=True):
-            selection[place] = group.selections[domain]
-        merged.selections[domain] = selection
     return merged
 
 
 def _join(
-    groups: Sequence[Group],
-    lists: Sequence[list[Any]],
-    live: Iterable[int],
-    cached: bool,
-    places: Sequence[Indices],
-    total: int,
-    domains: set[Domain],
+    lists: Sequence[list[Any]], live: Iterable[int], places: Sequence[Indices], selections: dict[tuple[int, ...], Array]
 ) -> list[Any]:
     joined: list[Any] = [None] * len(lists[0])
     for slot in live:
-        values = [registers[slot] for registers in lists]
-        if cached:
-            for i, group in enumerate(groups):
-                known = group.cache.get(slot)
-                if known is not None and known[1] is values[i]:
-                    values[i] = known[0]
-        value = joined[slot] = _join_one(groups, values, places, total)
-        if value.__class__ is Lazy:
-            domains.add(value.domain)
+        joined[slot] = _join_one([registers[slot] for registers in lists], places, selections)
     return joined
 
 
-def _join_one(groups: Sequence[Group], values: list[Any], places: Sequence[Indices], total: int) -> Any:
-    known = [value for value in values if value is not None]
-    if not known:
+def _join_one(values: list[Any], places: Sequence[Indices], selections: dict[tuple[int, ...], Array]) -> Any:
+    first = next((value for value in values if value is not None), None)
+    if first is None:
         return None
-    first = known[0]
     if first.__class__ is Lazy:
         array = first.array
-        if len(known) == len(values) and all(v.__class__ is Lazy and v.array is array for v in known):
+        if all(value.__class__ is Lazy and value.array is array for value in values):
             # The selections are disjoint, so if they have as many elements as the array, they are the whole array.
-            return array if len(array) == total else first
-        dtype = array.dtype
-    else:
-        if first.__class__ is not ndarray:
-            bits = first.tobytes()
-            if all(v.__class__ is first.__class__ and v.tobytes() == bits for v in known):
-                return first
-        dtype = first.dtype
-    out = np.zeros(total, dtype) if len(known) < len(values) else np.empty(total, dtype)
-    for group, value, place in zip(groups, values, places, strict=True):
-        if value is None:
-            continue
-        if value.__class__ is Lazy:
-            value = value.array.take(group.selections[value.domain])
-        out[place] = value
-    return out
+            if len(array) == sum(map(len, places)):
+                return array
+            key = tuple(id(value.selection) for value in values)
+            if key not in selections:
+                selections[key] = _placed([value.selection for value in values], places, np.dtype(np.int64))
+            return Lazy(array, selections[key])
+    elif first.__class__ is not ndarray:
+        bits = first.tobytes()
+        if all(value is None or (value.__class__ is first.__class__ and value.tobytes() == bits) for value in values):
+            return first
+    resolved = [value.take() if value.__class__ is Lazy else value for value in values]
+    return _placed(resolved, places, first.array.dtype if first.__class__ is Lazy else first.dtype)
+
+
+def _placed(values: Sequence[Any], places: Sequence[Indices], dtype: np.dtype[Any]) -> Array:
+    """Return the values of several groups in the places of their lanes; those of a group that has none are 0."""
+    placed = np.zeros(sum(map(len, places)), dtype)
+    for value, place in zip(values, places, strict=True):
+        if value is not None:
+            placed[place] = value
+    return placed

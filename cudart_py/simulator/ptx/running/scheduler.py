@@ -246,25 +246,21 @@ class Chunk:
             state.steps_left -= len(block.instructions) + 1
             if state.steps_left < state.next_look and (limit := state.look()) is not None:
                 raise self._endless(group, block, limit)
-            registers = group.registers
-            uniform = []
+            registers, inputs = group.registers, []
             for slot in block.input_slots:
                 value = registers[slot]
                 if value is None:
                     registers[slot] = value = code.zeros[slot]
                     if observer is not None:
                         observer.unwritten(group, slot)
-                elif value.__class__ is Lazy:
-                    value = group.resolve(slot)
-                uniform.append(value.__class__ is not ndarray)
-            function, spread = variant(code, group.pc, tuple(uniform), environment)
+                inputs.append(value.take() if value.__class__ is Lazy else value)
+            uniform = tuple(value.__class__ is not ndarray for value in inputs)
+            function, spread = variant(code, group.pc, uniform, environment)
             if spread:
-                for slot in block.input_slots:
-                    if registers[slot].__class__ is not ndarray:
-                        registers[slot] = np.full(group.n, registers[slot])
+                inputs = [value if value.__class__ is ndarray else np.full(group.n, value) for value in inputs]
             if observer is not None:
                 observer.block(group, block)
-            result = function(group, registers)
+            result = function(group, registers, inputs)
             if group.meeting is not None:
                 group.meeting = group.rows = None
             if not block.waits:

@@ -83,11 +83,10 @@ def execute(launch: NativeLaunch, number: int) -> None:
         raise SpeculationFailed
     reads, writes = exchanged_slots(code, site.instruction)
     group.registers = [None] * len(code.types)
-    for slot, row in zip(reads, launch.exchange, strict=False):
-        group.registers[slot] = row.view(dtype_of(code.types[slot]))[places]
+    inputs = [row.view(dtype_of(code.types[slot]))[places] for slot, row in zip(reads, launch.exchange, strict=False)]
     environment = launch.state.program.environment(launch.state.plan.uniform_specials, False)
     try:
-        compile_instruction(code, site.instruction, environment)(group, group.registers)
+        compile_instruction(code, site.instruction, environment)(group, group.registers, inputs)
     finally:
         launch.printed += [(block, text, size) for _, text, size in chunk.printed]
     if function in ("malloc", "free"):
