@@ -32,7 +32,7 @@ _fma_in_c.argtypes, _fma_in_c.restype = (ctypes.c_double,) * 3, ctypes.c_double
 _fma_by_lanes = np.frompyfunc(_fma_in_c, 3, 1)
 
 
-def fma_f64(a: Array, b: Array, c: Array) -> Array:
+def fma_f64(a: Array, b: Array, c: Array) -> Any:
     """Multiply and add, rounded once to nearest."""
     simple = multiply_add_by_power(a, b, c)
     if simple is not None:

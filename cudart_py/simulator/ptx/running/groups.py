@@ -260,8 +260,8 @@ def _join_one(values: list[Any], places: Sequence[Indices], selections: dict[tup
         bits = first.tobytes()
         if all(value is None or (value.__class__ is first.__class__ and value.tobytes() == bits) for value in values):
             return first
-    resolved = [value.take() if value.__class__ is Lazy else value for value in values]
-    return _placed(resolved, places, first.array.dtype if first.__class__ is Lazy else first.dtype)
+    resolved: list[Any] = [value.take() if value.__class__ is Lazy else value for value in values]
+    return _placed(resolved, places, next(value.dtype for value in resolved if value is not None))
 
 
 def _placed(values: Sequence[Any], places: Sequence[Indices], dtype: np.dtype[Any]) -> Array:
