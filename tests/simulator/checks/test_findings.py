@@ -300,6 +300,26 @@ def test_a_source_from_another_folders_cache_has_its_text_also_where_a_link_name
         assert LINE in reported(cuda.compile(UNWRITTEN + "// folders", cache=cache))
 
 
+IN_A_FOLDER = f"""
+import os
+import numpy as np
+import cudart_py as cuda
+
+os.chdir(os.environ["FOLDER"])
+kernel = cuda.compile({UNWRITTEN!r})["k"]
+kernel[1, 2](cuda.zeros(1, np.int32), cuda.empty(2, np.int32))
+cuda.Device(0).synchronize()
+"""
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_the_folder_may_have_characters_that_the_locale_lacks(python, tmp_path, locale):
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    ended = python(IN_A_FOLDER, own_imports=True, FOLDER=str(folder), **locale)
+    assert LINE in ended.stderr.splitlines()
+
+
 def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
     first, *rest = reported(cuda.compile(IN_A_HEADER, options=["-G"]))
     assert "(in __stwt) at kernel.cu:3 (which calls " in first

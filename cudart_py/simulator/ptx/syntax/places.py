@@ -48,7 +48,12 @@ def _is_in_folder(path: str, source: SourceText) -> bool:
     """
     if not path.endswith(os.sep + source.name):
         return False
-    return os.path.realpath(path.removesuffix(source.name)) == os.path.realpath(source.folder)
+    # As bytes, because the locale's encoding may lack characters of these names.
+    named, compiled_in = (
+        os.path.realpath(folder.encode("utf-8", "surrogateescape"))
+        for folder in (path.removesuffix(source.name), source.folder)
+    )
+    return named == compiled_in
 
 
 class Places:
