@@ -229,7 +229,7 @@ def _floating(place: _Place, argument: Any) -> Any:
 
 def _round(dtype: str, value: Any) -> tuple[float, float | bytes]:
     """Round a number to a floating-point type; return the rounded value and the value to pack with `struct`."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         if dtype == "bfloat16":
             # NumPy has no bfloat16. It is the upper half of a float32, rounded to nearest, ties to even.
             bits = int(np.float32(value).view(np.uint32))

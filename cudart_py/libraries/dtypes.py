@@ -109,7 +109,7 @@ def _rounded_to_odd(numbers: NDArray[Any]) -> NDArray[np.float32]:
     Rounding them again, to a type with fewer bits, then gives the number nearest to the original one. Rounding to the
     nearest float32 first would not: it can produce a tie.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         singles = np.ascontiguousarray(numbers.astype(np.float32)).reshape(numbers.shape)
     if numbers.dtype.kind == "b" or numbers.dtype.itemsize <= 2 or numbers.dtype == np.float32:
         return singles

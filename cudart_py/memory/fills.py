@@ -98,7 +98,7 @@ def _converted(call: str, value: Any, given: np.ndarray[Any, Any], dtype: np.dty
     if given.dtype.kind == "c" and dtype.kind in "biuf":
         raise unfit
     try:
-        with np.errstate(over="raise", invalid="ignore"):
+        with np.errstate(all="ignore", over="raise"):
             elements = given.astype(dtype, copy=False)
     except (OverflowError, FloatingPointError):
         raise unfit from None

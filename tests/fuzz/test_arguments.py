@@ -1,12 +1,15 @@
 """Public calls with bad arguments: a small run of `python -m tests.fuzz.arguments`."""
 
 import os
+import random
 import sys
+import warnings
 
 import pytest
 
 from tests.fuzz.arguments import __main__ as command
 from tests.fuzz.arguments import cases, targets
+from tests.fuzz.arguments.world import World
 
 # A fixed seed, and at the exhaustive level a random one.
 RUNS = [(7, 500), pytest.param(int.from_bytes(os.urandom(4)), 2000, marks=pytest.mark.exhaustive, id="fresh")]
@@ -37,6 +40,18 @@ def test_a_bad_argument_is_named_and_changes_nothing(seed, calls, monkeypatch, c
     status, printed = command.main(), capsys.readouterr().out
     assert status == 0, printed
     assert f"{calls} calls, seed {seed}: 0 crash, 0 hang, 0 inscrutable" in printed
+
+
+def test_numpys_error_settings_do_not_reach_a_call():
+    """Pass a number that underflows in single precision for each argument; calls run with NumPy's errors enabled."""
+    world, random_, label = World(), random.Random(1), "tiny float64"
+    places = [(target, slot) for target, slot in cases.places() if label in cases.labels_for(target, slot)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as that of a matrix of zeros
+        for target, slot in places:
+            if target.name not in cases.NOT_CALLED:
+                assert list(cases.call_with_each(target, world, slot, [label], random_)) == []
+    world.device.synchronize()
 
 
 @pytest.mark.needs("profile")

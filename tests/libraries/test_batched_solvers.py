@@ -223,6 +223,13 @@ def test_the_least_squares_solution_of_smallest_norm_is_numpys(device, numbers, 
     assert near(x, expected, dtype, 2000)
 
 
+def test_a_least_squares_solution_may_overflow_whatever_numpys_error_settings_are(device):
+    a, b = cuda.to_device(np.diag([1e-300, 1e-300])), cuda.to_device(np.array([1e300, 1.0]))
+    with np.errstate(all="raise"):
+        x = lib.lstsq(a, b, method="svd").to_host()
+    assert x[0] == np.inf
+
+
 @pytest.mark.parametrize(
     ("dtype", "precision"),
     [

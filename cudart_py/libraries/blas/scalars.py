@@ -84,7 +84,7 @@ def check_number(call: str, name: str, value: Any) -> None:
 
 
 def _rounded(value: Scalar, dtype: np.dtype[Any]) -> NDArray[Any]:
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         memory = np.array([value], dtype)  # raises OverflowError for an int that is too large for any float
     if np.isinf(memory[0]) and not cmath.isinf(complex(value)):
         raise OverflowError

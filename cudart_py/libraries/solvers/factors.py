@@ -139,7 +139,8 @@ def _least_norm(
     missing = int(np.count_nonzero(~np.isfinite(values)))
     if missing:
         raise not_converged(call, f"{missing} of {len(values)} singular values of 'a'")
-    least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
+    with np.errstate(all="ignore"):
+        least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
     rank = int(np.count_nonzero(~(values <= least)))  # NaNs count, so that the solution has NaNs too
     if rank < len(values):
         text = f"{call}: 'a' has the rank {rank}, not {len(values)}: x is the solution with the smallest norm"
@@ -150,8 +151,9 @@ def _least_norm(
         x = zeros((a.shape[1], columns), a.dtype, stream=stream)
         if rank:
             parts = gemm(u[:, :rank], right, op_a="C", stream=stream).to_host(stream=stream)
-            scaled = to_device((parts / values[:rank, None]).astype(a.dtype), stream=stream)
-            gemm(vh[:rank], scaled, x, op_a="C", stream=stream)
+            with np.errstate(all="ignore"):
+                scaled = (parts / values[:rank, None]).astype(a.dtype)
+            gemm(vh[:rank], to_device(scaled, stream=stream), x, op_a="C", stream=stream)
     return x.reshape(x.shape[0]) if b.ndim == 1 else x
 
 

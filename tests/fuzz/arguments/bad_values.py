@@ -79,6 +79,7 @@ BAD: dict[str, Callable[[World], Any]] = {
     "np.True_": lambda w: np.True_,
     "int8": lambda w: np.int8(3),
     "float32": lambda w: np.float32(0.5),
+    "tiny float64": lambda w: np.float64(1e-310),
     "datetime64": lambda w: np.datetime64("2020-01-01"),
     "NUL": lambda w: "a\0b",
     "surrogate": lambda w: "\ud800",

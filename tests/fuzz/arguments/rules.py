@@ -9,7 +9,8 @@ from .bad_values import BAD
 from .targets import Target, keys_of
 
 INTEGERS = ("0", "1", "int8", "0-d int array", "2**40", "-1", "2**63")
-NUMBERS = (*INTEGERS, "2**64", "10**400", "1.5", "-0.5", "float32", "nan", "inf", "1e+300", "True", "np.True_")
+FLOATS = ("1.5", "-0.5", "float32", "tiny float64", "nan", "inf", "1e+300")
+NUMBERS = (*INTEGERS, "2**64", "10**400", *FLOATS, "True", "np.True_")
 HUGE = ("2**64", "10**400", "10**5000")
 ARRAYS = ("complex array", "0-d array", "0-d int array", "reversed", "read-only", "structured", "empty array")
 DEVICE_ARRAYS = ("device array", "strided device array", "array of the last device", "empty device array")
