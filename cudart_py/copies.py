@@ -18,7 +18,7 @@ from .hints import answers_keywords, unexpected
 from .memory import staging
 from .memory.array import DeviceArray, region_of
 from .memory.fills import fill_words
-from .memory.host_memory import HostMemory
+from .memory.host_memory import pinned_owner
 from .memory.transfers import StridedRegion, check_same, raw_bytes, transfer
 from .streams.event import Event
 from .streams.stream import Stream, legacy_default, stream_of
@@ -114,15 +114,15 @@ def _device_address(array: DeviceArray, nbytes: int) -> int:
 
 
 def _host_address(array: Any, nbytes: int, writes: bool) -> int:
-    """Return the address of a contiguous NumPy array of `nbytes` bytes that needs no staging, 0 for anything else."""
+    """Return the address of an open contiguous NumPy array of `nbytes` bytes that needs no staging, else 0."""
     if type(array) is not ndarray or array.nbytes != nbytes or nbytes >= staging.THRESHOLD:
         return 0
     flags = array.flags
     if not (flags.carray if writes else flags.c_contiguous):  # carray: contiguous, aligned and writeable
         return 0
-    memory = array.base
-    if isinstance(memory, HostMemory) and memory.nbytes == nbytes:
-        return memory._value or 0  # the same address, several times as fast as from NumPy
+    owner = pinned_owner(array)
+    if owner is not None and owner.closed:
+        return 0
     return int(array.ctypes.data)
 
 

@@ -138,8 +138,8 @@ def main() -> None:
 
 
 def _answer(value: object) -> None:
-    """Write the folder, or a function's exit status; nobody may be left who reads it."""
-    with contextlib.suppress(BrokenPipeError):
+    """Write the folder, or a function's exit status, for the process that makes requests."""
+    with contextlib.suppress(BrokenPipeError):  # that process has been killed
         os.write(1, f"{value}\n".encode())
 
 

@@ -75,6 +75,9 @@ def host_region(call: str, name: str, array: Any, *, writes: bool) -> StridedReg
         )
     if writes and not array.flags.writeable:
         raise ValueError(f"{call}: argument {name!r} is read-only")
+    owner = pinned_owner(array)
+    if owner is not None and owner.closed:
+        raise arguments.wrong_value(call, name, "open", array, f"its {type(owner).__name__} was closed")
     if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
         strides = f"strides of {array.strides} bytes"
         raise arguments.unusable(call, name, "have positive strides", strides, "use numpy.ascontiguousarray")

@@ -1,11 +1,14 @@
 """Paths of copies: shortcuts for whole arrays, one driver call for many rows, and copies that need the general path."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import cudart_py as cuda
 from cudart_py import copies
 from cudart_py.memory import transfers
+from cudart_py.memory.host_memory import pinned_owner
 
 
 @pytest.fixture
@@ -167,6 +170,24 @@ def test_another_shape_needs_contiguous_elements_on_both_sides(device):
     for dst, src in ((apart, flat), (flat, apart), (apart, np.ones(6, np.int32)), (np.ones(6, np.int32), apart)):
         with pytest.raises(ValueError, match="memcpy: argument 'dst' must have shape"):
             cuda.memcpy(dst, src)
+
+
+def test_an_array_in_closed_host_memory_is_refused_and_nothing_copied(device):
+    for make in (cuda.pinned_empty, cuda.managed_empty):
+        array, host = cuda.zeros(4, np.int32), make(8, np.int32)
+        whole, part = make(4, np.int32), host[4:]
+        for memory in (whole, host):
+            pinned_owner(memory).close()
+        for host in (whole, part):
+            for copy in (
+                functools.partial(cuda.memcpy, array, host),
+                functools.partial(cuda.memcpy, host, array),
+                functools.partial(array.copy_from, host),
+                functools.partial(array.to_host, out=host),
+            ):
+                with pytest.raises(ValueError, match="argument '.*open.*closed"):
+                    copy()
+        assert not array.to_host().any()
 
 
 def test_a_closed_stream_is_refused_and_nothing_copied(device):

@@ -97,6 +97,28 @@ def test_accesses_agree(name, observe):
     assert kernels.ran_natively("k")
 
 
+SUMS = """.visible .entry sums(.param .u64 p0, .param .u64 p1, .param .u64 p2) {
+    .reg .b32 i, here, odd; .reg .b64 memory, values, out, at; .reg .f32 x, y; .reg .pred p;
+    .shared .align 4 .b8 room[384];
+    ld.param.u64 memory, [p0]; ld.param.u64 values, [p1]; ld.param.u64 out, [p2];
+    mov.u32 i, %tid.x; mad.wide.u32 memory, i, 4, memory; mad.wide.u32 values, i, 4, values;
+    mad.wide.u32 out, i, 4, out; mov.u32 here, room; mad.lo.u32 here, i, 4, here;
+    ld.f32 x, [memory]; st.shared.f32 [here], x;
+    cvt.u64.u32 at, here; cvta.shared.u64 at, at; and.b32 odd, i, 1; setp.eq.u32 p, odd, 1; selp.b64 at, memory, at, p;
+    ld.f32 y, [values]; atom.add.f32 x, [at], y; ld.f32 y, [at]; st.f32 [out], y; ret; }"""
+
+
+def test_a_sum_keeps_subnormal_numbers_in_shared_memory_and_flushes_them_in_global_memory(engine):
+    """One atomic at a generic address adds to both, as the PTX manual says for `atom.add.f32`."""
+    generator = np.random.default_rng()
+    memory, values = generator.integers(1, 1 << 22, (2, THREADS)).astype(np.uint32).view(np.float32)
+    kernels = Kernels(load_module(HEAD + SUMS), engine=engine)
+    out = kernels.zeros(THREADS, np.float32)
+    kernels.launch("sums", 1, THREADS, kernels.put(memory), kernels.put(values), out)
+    expected = np.where(np.arange(THREADS) % 2, np.float32(0), memory + values)
+    assert np.array_equal(kernels.get(out, THREADS, np.float32), expected)
+
+
 FAULTS = [
     ("add.u64 at, at, 1; red.add.noftz.f16 [at], h;", "is not a multiple of 2|aligned"),
     ("add.u64 at, at, 8; ld.global.b128 wide, [at];", "aligned|multiple"),

@@ -1,5 +1,6 @@
 """Video instructions match the PTX manual, as written with Python's unbounded integers."""
 
+import itertools
 import random
 import re
 
@@ -10,7 +11,8 @@ from cudart_py.simulator.ptx import load_module
 from tests.simulator.ptx.machine import HEAD, Kernels
 from tests.simulator.ptx.operations.test_integers import clip, piece, wrap
 
-LANES = 64
+LANES = 128
+LIMITS = (0, 1, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80808080, 0x7F80FF00)
 OPERATIONS = {
     "vadd": lambda x, y: x + y, "vsub": lambda x, y: x - y, "vabsdiff": lambda x, y: abs(x - y),
     "vmin": min, "vmax": max,
@@ -130,6 +132,16 @@ def spellings(name: str, rng: random.Random, count: int) -> list[tuple[str, list
     return found
 
 
+# `vmad` on whole words, whose products need 64 bits or more.
+WHOLE_PRODUCTS = [
+    (".".join(filter(None, ("vmad.u32", *kinds, "po" * (sign == "po"), sat, scale))), ["", a, "", c])
+    for kinds in itertools.product(TYPES, repeat=2)
+    for sign, a, c in (("", "", ""), ("po", "", ""), ("a", "-", ""), ("c", "", "-"))
+    for sat in ("", "sat")
+    for scale in ("", "shr7", "shr15")
+]
+
+
 def operand(register: str, selector: str) -> str:
     sign, part = re.match("(-?)(.*)", selector).groups()
     return f"{sign}{register}{'.' * bool(part)}{part}"
@@ -142,11 +154,14 @@ NAMES = [*OPERATIONS, "vshl", "vshr", "vset", "vmad", *(f"{name}{n}" for name in
 def test_video_instructions_give_what_the_manual_says(engine: str, name: str) -> None:
     rng = random.Random()
     reference = multiplied if name == "vmad" else packed if name[-1] in "24" else scalar
-    cases = spellings(name, rng, 40)
+    cases = spellings(name, rng, 40) + (WHOLE_PRODUCTS if name == "vmad" else [])
     generator = np.random.default_rng(rng.randrange(1 << 32))
     words = generator.integers(0, 1 << 32, (3, LANES), np.uint32)
-    limits = np.array([0, 1, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80808080, 0x7F80FF00], np.uint32)
-    words = np.where(generator.random(words.shape) < 0.3, generator.choice(limits, words.shape), words)
+    words = np.where(
+        generator.random(words.shape) < 0.3, generator.choice(np.array(LIMITS, np.uint32), words.shape), words
+    )
+    pairs = list(itertools.product(LIMITS, repeat=2))
+    words[:2, : len(pairs)] = np.transpose(pairs)
     body = "".join(f"ld.global.u32 {letter}, [at+{4 * LANES * row}];" for row, letter in enumerate("abc"))
     for row, (opcode, selectors) in enumerate(cases):
         texts = ", ".join(map(operand, "dabc", selectors))
