@@ -202,10 +202,9 @@ class Count(IntEnum):
 class ObjectWord(IntEnum):
     """The words that describe a texture or a surface.
 
-    `NEXT` is the address of the next object in the list of a site. `HOST` and `ADDRESS` are the address of its memory
-    for the host and for the device. `FETCH`, `LOCATE` and `CHECK` are functions of the library, and `CORNERS` is the
-    number of texels that a fetch reads. The extents and the border's color of a texture are floats; those of a surface
-    are integers.
+    `NEXT` is the address of the next object in the list of a site; it is 0 only in the empty object that ends the list.
+    `HOST` and `ADDRESS` are the address of its memory for the host and for the device, and `FETCH` is a function of the
+    library. The extents and the border's color of a texture are floats; those of a surface are integers.
     """
 
     HANDLE = 0
@@ -213,16 +212,13 @@ class ObjectWord(IntEnum):
     HOST = 2
     ADDRESS = 3
     FETCH = 4
-    LOCATE = 5
-    CHECK = 6
-    CORNERS = 7
-    WIDTH = 8
-    HEIGHT = 9
-    DEPTH = 10
-    PITCH = 11
-    SLICE_PITCH = 12
-    BORDER = 13
-    WORDS = 17
+    WIDTH = 5
+    HEIGHT = 6
+    DEPTH = 7
+    PITCH = 8
+    SLICE_PITCH = 9
+    BORDER = 10
+    WORDS = 14
 
 
 class Status(IntEnum):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
 from ...running.specials import coordinates
-from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
+from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count, ObjectWord
 from ..library.checking.undefined import WORD as UNDEFINED_WORD
 from .host_calls import HostCalls
 from .host_memory import Parts, aligned
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The size in bytes of the largest access.
-_LARGEST_ACCESS = 128
 _PAGE = 4096
 # Buffers of more than this many bytes are not kept. A kernel keeps buffers for at most this many launch shapes: before
 # one more is added, all others are dropped.
@@ -113,10 +111,11 @@ class Buffers:
         self.block_counts = self._cleared.of(Context.BLOCK_COUNTS, np.int64).reshape(places, 2)
         self.access_counts = self._cleared.of(Context.ACCESS_COUNTS, np.int64).reshape(counted, Count.WORDS)
         self.parameters = np.zeros_like(state.parameter_bytes)
-        # For each site, the bounds of the allocation that it used last; at first bounds that contain no access of any
-        # size, so that each site looks up its allocation.
+        # For each site, the bounds of the allocation that it used last. At first they begin at the highest address, so
+        # that each site looks up its allocation. A site of textures or surfaces has an empty list of objects instead.
+        self._no_object = np.zeros(ObjectWord.WORDS, np.uint64)
         self.sites = np.zeros(2 * max(len(kernel.sites.sites), 1), np.uint64)
-        self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, _LARGEST_ACCESS
+        self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, self._no_object.ctypes.data
         self._new_sites = self.sites.copy()
         self.symbols = np.zeros(len(kernel.sites.symbols) + 1, np.uint64)
         members = np.full(warps, 0xFFFFFFFF, np.uint32)

@@ -124,12 +124,9 @@ def describe_object(launch: NativeLaunch, number: int) -> None:
 
 def _describe_texture(kernel: Kernel, texture: Texture, types: tuple[str, ...], words: Any) -> None:
     how = texture.sampling(types[1] == "s32", types[0])
-    words[ObjectWord.FETCH] = kernel.function(f"texture.{how.name}")
-    if "counters" in kernel.watch:
-        words[ObjectWord.LOCATE] = kernel.function(f"texels.{how.name}")
-    if "checks" in kernel.watch:
-        words[ObjectWord.CHECK] = kernel.function(f"fetched.{kernel.sites.shift}.{how.name}")
-    words[ObjectWord.CORNERS] = how.corners
+    counted = "counted" if "counters" in kernel.watch else ""
+    shift = kernel.sites.shift if "checks" in kernel.watch else ""
+    words[ObjectWord.FETCH] = kernel.function(f"texture.{counted}.{shift}.{how.name}")
     extents, pitches = texture.measures
     words.view(np.float64)[ObjectWord.WIDTH : ObjectWord.WIDTH + 3] = extents
     words[ObjectWord.PITCH : ObjectWord.PITCH + 2] = pitches

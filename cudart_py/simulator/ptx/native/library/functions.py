@@ -16,7 +16,7 @@ from .checking.side_by_side import build_note
 from .checking.undefined import build_undefined
 from .counts import build_count, build_most
 from .hosts import build_hosts
-from .images import build_fetch, build_fetched, build_surface, build_texels, build_texture
+from .images import build_fetch, build_surface, build_texture
 from .matrices import build_product
 from .mbarriers import build_mbarrier
 from .warps import build_match, build_math, build_permute, build_redux
@@ -48,8 +48,6 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "mma": build_product,
     "fetch": build_fetch,
     "texture": build_texture,
-    "texels": build_texels,
-    "fetched": build_fetched,
     "surface": build_surface,
     "mbarrier": build_mbarrier,
     "bulk": build_bulk_copy,

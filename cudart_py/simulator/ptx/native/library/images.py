@@ -1,14 +1,12 @@
 """Find the textures and surfaces that lanes use, fetch from textures, and access surfaces.
 
-``fetch.HOW(context, mask, site, handles, coordinates, results)`` fetches for each lane from the texture with its
-handle. `coordinates` points to one vector of 32-bit words per coordinate, and `results` to one per channel. `HOW` is
-"plain", or "counted" to add the fetch to the row of counts that one more argument points to, "checked" to let the
-checks examine it, or "counted.checked".
+``fetch.(context, mask, site, handles, coordinates, results, row)`` fetches for each lane from the texture with its
+handle. `coordinates` points to one vector of 32-bit words per coordinate, and `results` to one per channel.
 
-``texture.SAMPLING(object, coordinates, results)`` fetches for all lanes from one texture, and ``texels.SAMPLING(object,
-coordinates, places)`` returns the addresses of the texels: one vector per corner, with -1 for the border.
-``fetched.SHIFT.SAMPLING(context, object, coordinates, mask, site)`` checks the reads of these texels; `SHIFT` is as in
-`checks`. `SAMPLING` is the name of a `Sampling`. These are compiled when a launch first meets a texture of that kind.
+``texture.COUNTED.SHIFT.SAMPLING(context, mask, site, object, coordinates, results, row)`` fetches for lanes from one
+texture. Unless `COUNTED` is empty, it adds the fetch to the row of counts that `row` points to. Unless `SHIFT` is
+empty, the checks examine the reads of the texels; `SHIFT` is as in `checks`. `SAMPLING` is the name of a `Sampling`.
+The function is compiled when a launch first meets a texture of that kind.
 
 ``surface.load.GEOMETRY.SIZE.COUNT.BOUNDARY(context, mask, site, handles, coordinates, elements)`` loads `COUNT`
 adjacent elements of `SIZE` bytes for each lane, and ``surface.store`` stores them. `coordinates` points to one vector
@@ -31,14 +29,24 @@ from ...instructions.values import Value as Number
 from ...instructions.values import value_type
 from ..layout import LANES, Context, Count, HostCall, ObjectWord
 from ..vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
-from .frame import Spilled, alike, ask_about, begin, each_active, each_group, each_number, element, give_up, when
+from .frame import (
+    Spilled,
+    alike,
+    ask_about,
+    begin,
+    each_active,
+    each_group,
+    each_number,
+    element,
+    give_up,
+    repeat,
+    when,
+)
 from .hosts import kept_by
 
 Value = Any
 
-# Links of lists of objects that are not above this number end the list.
-_NO_OBJECT = 4096
-_CHANNELS, _MOST_CORNERS = 4, 8
+_CHANNELS = 4
 _SECTOR_SHIFT = 5
 # The number of words that describe the extent of a surface.
 _EXTENTS = 5
@@ -66,25 +74,19 @@ def each_object(
 def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value) -> Value:
     """Return the object with a handle from the site's list; Python adds objects to the list."""
     first, kept = b.at(kept_by(b, context, site), 8), b.alloca(PTR)
-    b.store(b.load(first, typ=PTR), kept)
-    head, look, follow, ask, after = (b.append_basic_block() for _ in range(5))
-    b.branch(head)
-    b.position_at_end(head)
-    place = b.load(kept, typ=PTR)
-    b.cbranch(b.icmp_unsigned(">", b.ptrtoint(place, I64), I64(_NO_OBJECT)), look, ask)
-    b.position_at_end(look)
-    b.cbranch(b.icmp_unsigned("==", b.word(place, ObjectWord.HANDLE), handle), after, follow)
-    b.position_at_end(follow)
-    b.store(b.pointer(place, ObjectWord.NEXT), kept)
-    b.branch(head)
-    b.position_at_end(ask)
-    b.set_word(context, Context.ANSWER, handle)
-    ask_about(b, context, HostCall.OBJECT, lanes, site)
-    with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
-        give_up(b)
-    b.store(b.load(first, typ=PTR), kept)
-    b.branch(after)
-    b.position_at_end(after)
+
+    def is_other(place: Value) -> Value:
+        other = b.icmp_unsigned("!=", b.word(place, ObjectWord.HANDLE), handle)
+        return b.and_(other, b.icmp_unsigned("!=", b.word(place, ObjectWord.NEXT), I64(0)))
+
+    (found,) = repeat(b, [b.load(first, typ=PTR)], is_other, lambda place: [b.pointer(place, ObjectWord.NEXT)])
+    b.store(found, kept)
+    with when(b, b.icmp_unsigned("==", b.word(found, ObjectWord.NEXT), I64(0)), likely=False):
+        b.set_word(context, Context.ANSWER, handle)
+        ask_about(b, context, HostCall.OBJECT, lanes, site)
+        with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
+            give_up(b)
+        b.store(b.load(first, typ=PTR), kept)
     return b.load(kept, typ=PTR)
 
 
@@ -93,23 +95,11 @@ def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value)
 
 def build_fetch(module: ir.Module, name: str) -> None:
     """Build a fetch from the textures that the lanes use."""
-    counts, checks = "counted" in name, "checked" in name
-    arguments = [PTR, I32, I32, vector(I64), PTR, PTR, *[PTR] * counts]
-    b, (context, mask, site, handles, coordinates, results, *row) = begin(module, name, ir.VoidType(), arguments)
-    fetched = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
-    places = b.alloca(ir.ArrayType(vector(I64), _MOST_CORNERS))
+    arguments = [PTR, I32, I32, vector(I64), PTR, PTR, PTR]
+    b, (context, mask, site, handles, *given) = begin(module, name, ir.VoidType(), arguments)
 
     def fetch(texture: Value, lanes: Value) -> None:
-        if counts:
-            b.invoke_at(b.at(texture, 8 * ObjectWord.LOCATE), texture, coordinates, places)
-            _count(b, row[0], places, b.word(texture, ObjectWord.CORNERS), lanes)
-        if checks:
-            b.invoke_at(b.at(texture, 8 * ObjectWord.CHECK), context, texture, coordinates, lanes, site)
-        b.invoke_at(b.at(texture, 8 * ObjectWord.FETCH), texture, coordinates, fetched)
-        for channel in range(_CHANNELS):
-            to, found = (b.at(array, _VECTOR_BYTES * channel) for array in (results, fetched))
-            new, old = (b.load(place, typ=vector(I32), align=64) for place in (found, to))
-            b.store(b.select(b.truth(lanes), new, old), to, align=64)
+        b.invoke_at(b.at(texture, 8 * ObjectWord.FETCH), context, lanes, site, texture, *given)
 
     each_object(b, context, mask, site, handles, fetch)
     b.ret_void()
@@ -117,48 +107,32 @@ def build_fetch(module: ir.Module, name: str) -> None:
 
 def build_texture(module: ir.Module, name: str) -> None:
     """Build a fetch from one texture."""
-    how = sampling_of(name.partition(".")[2])
-    b, (texture, coordinates, results) = begin(module, name, ir.VoidType(), [PTR] * 3)
+    _, counted, shift, sampling = name.split(".", 3)
+    how = sampling_of(sampling)
+    arguments = [PTR, I32, I32, PTR, PTR, PTR, PTR]
+    b, (context, lanes, site, texture, coordinates, results, row) = begin(module, name, ir.VoidType(), arguments)
     found = located(how, *_operands(b, how, texture, coordinates))
-    offsets, rest = found[: how.corners], found[how.corners :]
+    offsets, rest = [offset.raw for offset in found[: how.corners]], found[how.corners :]
+    # The lanes that read a texel for each corner, and don't get the border's color instead.
+    readers = [lanes] * how.corners
+    if how.has_border:
+        readers = [b.and_(lanes, b.not_(b.bits(beyond.raw))) for beyond in rest[: how.corners]]
+    start = b.splat(b.word(texture, ObjectWord.ADDRESS))
+    places = [b.add(start, offset) for offset in offsets]
+    if counted:
+        _count(b, row, places, readers)
+    if shift:
+        check = f"check.fetch.plain.global.{how.channel[1]}.{how.channels}.{shift}"
+        for place, reading in zip(places, readers, strict=True):
+            b.invoke(check, ir.VoidType(), context, place, reading, site)
     host = b.splat(b.word(texture, ObjectWord.HOST))
-    texels = _texels(b, how, [b.add(host, offset.raw) for offset in offsets])
+    texels = _texels(b, how, [b.add(host, offset) for offset in offsets])
     border = [_number(b, texture, ObjectWord.BORDER + channel) for channel in range(_CHANNELS)]
     for channel, value in enumerate(filtered(how, *texels, *rest, *border)):
-        raw = b.canonical(value.raw) if value.loose else value.raw
-        b.store(b.as_integer(raw), b.at(results, _VECTOR_BYTES * channel), align=64)
+        raw = b.as_integer(b.canonical(value.raw) if value.loose else value.raw)
+        to = b.at(results, _VECTOR_BYTES * channel)
+        b.store(b.select(b.truth(lanes), raw, b.load(to, typ=vector(I32), align=64)), to, align=64)
     b.ret_void()
-
-
-def build_texels(module: ir.Module, name: str) -> None:
-    """Build the location of the texels of a fetch."""
-    how = sampling_of(name.partition(".")[2])
-    b, (texture, coordinates, places) = begin(module, name, ir.VoidType(), [PTR] * 3)
-    for corner, (place, beyond) in enumerate(_located(b, how, texture, coordinates)):
-        kept = place if beyond is None else b.select(beyond, b.const(I64, -1), place)
-        b.store(kept, b.at(places, 2 * _VECTOR_BYTES * corner), align=64)
-    b.ret_void()
-
-
-def build_fetched(module: ir.Module, name: str) -> None:
-    """Build the check of a fetch from one texture."""
-    _, shift, sampling = name.split(".", 2)
-    how = sampling_of(sampling)
-    b, (context, texture, coordinates, mask, site) = begin(module, name, ir.VoidType(), [PTR, PTR, PTR, I32, I32])
-    check = f"check.fetch.plain.global.{how.channel[1]}.{how.channels}.{shift}"
-    for place, beyond in _located(b, how, texture, coordinates):
-        lanes = mask if beyond is None else b.and_(mask, b.not_(b.bits(beyond)))
-        b.invoke(check, ir.VoidType(), context, place, lanes, site)
-    b.ret_void()
-
-
-def _located(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[tuple[Value, Value | None]]:
-    """Return the addresses of the texels of each corner, and the lanes that read the border instead, if any do."""
-    found = located(how, *_operands(b, how, texture, coordinates))
-    start = b.splat(b.word(texture, ObjectWord.ADDRESS))
-    places = [b.add(start, offset.raw) for offset in found[: how.corners]]
-    beyond = [one.raw for one in found[how.corners : 2 * how.corners]] if how.has_border else [None] * how.corners
-    return list(zip(places, beyond, strict=True))
 
 
 def _operands(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[Number]:
@@ -194,25 +168,21 @@ def _texels(b: Builder, how: Sampling, addresses: list[Value]) -> list[Number]:
     return [Number(b, value_type(kind), b.as_type(row.whole, lane_type(kind))) for row in found]
 
 
-def _count(b: Builder, row: Value, places: Value, corners: Value, lanes: Value) -> None:
+def _count(b: Builder, row: Value, places: list[Value], readers: list[Value]) -> None:
     """Add a request and the sectors of its texels to a row of counts."""
-    known, sectors, masks = b.alloca(I64), list[Value](), list[Value]()
+    known = b.alloca(I64)
     b.store(I64(0), known)
-    for corner in range(_MOST_CORNERS):
-        place = b.load(b.at(places, 2 * _VECTOR_BYTES * corner), typ=vector(I64), align=64)
-        there = b.and_(b.bits(b.compare(">=", place, 0, signed=True)), lanes)
-        masks.append(b.select(b.icmp_unsigned("<", I64(corner), corners), there, I32(0)))
-        sectors.append(b.lshr(place, b.const(I64, _SECTOR_SHIFT)))
+    sectors = [b.lshr(place, b.const(I64, _SECTOR_SHIFT)) for place in places]
 
     def look(corner: int, lane: Value) -> None:
         sector = b.splat(b.extract_element(sectors[corner], lane))
         alike = [b.bits(b.icmp_unsigned("==", sectors[other], sector)) for other in range(corner + 1)]
-        earlier = [b.and_(one, mask) for one, mask in zip(alike, masks, strict=False)]
+        earlier = [b.and_(one, mask) for one, mask in zip(alike, readers, strict=False)]
         earlier[corner] = b.and_(earlier[corner], b.sub(b.shl(I32(1), lane), I32(1)))
         is_new = b.icmp_unsigned("==", reduce(b.or_, earlier), I32(0))
         b.store(b.add(b.load(known, typ=I64), b.zext(is_new, I64)), known)
 
-    for corner, mask in enumerate(masks):
+    for corner, mask in enumerate(readers):
         each_active(b, mask, partial(look, corner))
     for word, count in ((Count.TIMES, I64(1)), (Count.FIRST, b.load(known, typ=I64))):
         b.set_word(row, word, b.add(b.word(row, word), count))

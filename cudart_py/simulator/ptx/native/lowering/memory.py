@@ -13,7 +13,7 @@ from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..layout import LANES, Context
 from ..library.accesses import loaded_type
-from ..vectors import I32, I64, integer_like, lane_type, vector
+from ..vectors import I32, I64, PTR, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
@@ -146,12 +146,9 @@ def texture(e: Emitter, i: Instruction, form: Form) -> None:
     handles = e.value(access.base, "u64")
     coordinates = _coordinates(e, access, form, coordinate)
     results = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
-    row = None if e.counting is None else e.counting.row(site, "ld", "texture")
-    watchers = [name for name, watches in (("counted", row), ("checked", e.checking)) if watches is not None]
-    name = ".".join(["fetch", *(watchers or ["plain"])])
-    given = [handles, coordinates, results, *([] if row is None else [row])]
+    row = ir.Constant(PTR, None) if e.counting is None else e.counting.row(site, "ld", "texture")
     e.accessed = e.sites.calls = True
-    e.call(name, ir.VoidType(), e.context, e.mask, I32(site), *given)
+    e.call("fetch.", ir.VoidType(), e.context, e.mask, I32(site), handles, coordinates, results, row)
     for channel, item in enumerate(items_of(i.operands[0])):
         value = b.load(b.at(results, _VECTOR_BYTES * channel), typ=vector(I32), align=64)
         e.write(item, b.as_type(value, lane_type(result)), result)
