@@ -179,11 +179,10 @@ class _Driver:
         """Generate the loop that runs each warp once; `sweep` is the LLVM block at which it starts."""
         b = self._b
         number = self._get(Context.WARP)
-        one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
         warps = self._get(Context.WARPS)
         total = b.mul(warps, self._get(Context.CLUSTER)) if self._flow.clustered else warps
-        b.cbranch(b.icmp_unsigned(">=", number, total), after, one)
-        b.position_at_end(one)
+        with when(b, b.icmp_unsigned(">=", number, total)):
+            b.branch(after)
         state = self._state(number)
         inside = number
         if self._flow.clustered:
@@ -201,16 +200,10 @@ class _Driver:
                 self._begin_warp(number, state)
                 self._set(Context.FRESH, I64(0))
         status = b.call(self._warp, [self._context, state])
-        b.cbranch(b.icmp_unsigned("==", status, I32(Status.DONE)), following, some)
-        b.position_at_end(some)
-        yielded, stops = b.append_basic_block("yielded"), b.append_basic_block("stops")
-        b.cbranch(b.icmp_unsigned("==", status, I32(Status.YIELDED)), yielded, stops)
-        b.position_at_end(stops)
-        b.ret(status)
-        b.position_at_end(yielded)
-        self._set(Context.YIELDS, b.or_(self._get(Context.YIELDS), I64(1)))
-        b.branch(following)
-        b.position_at_end(following)
+        with when(b, b.icmp_unsigned("!=", status, I32(Status.DONE))):
+            with when(b, b.icmp_unsigned("!=", status, I32(Status.YIELDED))):
+                b.ret(status)
+            self._set(Context.YIELDS, b.or_(self._get(Context.YIELDS), I64(1)))
         if self._flow.alone:
             self._set(Context.FRESH, I64(1))
         self._set(Context.WARP, b.add(number, I64(1)))

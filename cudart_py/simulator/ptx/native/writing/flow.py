@@ -411,16 +411,9 @@ class Flow:
         b, schedule = self.b, self.schedule
         yes, no = targets
         rest = b.xor(mask, taken)
-        all_go, some = b.append_basic_block(), b.append_basic_block()
-        none_goes, parts = b.append_basic_block(), b.append_basic_block()
-        b.cbranch(b.icmp_unsigned("==", rest, I32(0)), all_go, some)
-        b.position_at_end(some)
-        b.cbranch(b.icmp_unsigned("==", taken, I32(0)), none_goes, parts)
-        b.position_at_end(all_go)
-        self._go(number, yes, mask)
-        b.position_at_end(none_goes)
-        self._go(number, no, mask)
-        b.position_at_end(parts)
+        for none, target in ((rest, yes), (taken, no)):
+            with when(b, b.icmp_unsigned("==", none, I32(0))):
+                self._go(number, target, mask)
         (low, low_lanes), (high, high_lanes) = sorted([(yes, taken), (no, rest)], key=lambda item: item[0])
         schedule.push(high, high_lanes)
         self._go(number, low, low_lanes)

@@ -84,13 +84,9 @@ class Scheduling:
     def go(self, number: int, lanes: Value) -> None:
         """Continue at a block directly if no lanes wait at it or a lower block; otherwise dispatch the lowest block."""
         b = self._b
-        free = b.icmp_unsigned("<", I32(number), b.load(self._lowest, typ=I32))
-        straight, later = b.append_basic_block(), b.append_basic_block()
-        b.cbranch(free, straight, later)
-        b.position_at_end(straight)
-        b.store(lanes, self.mask)
-        b.branch(self.entries[number])
-        b.position_at_end(later)
+        with when(b, b.icmp_unsigned("<", I32(number), b.load(self._lowest, typ=I32))):
+            b.store(lanes, self.mask)
+            b.branch(self.entries[number])
         self.push(number, lanes)
         b.branch(self.dispatch)
 
@@ -113,25 +109,16 @@ class Scheduling:
         """Generate the dispatch to the lowest block with ready lanes."""
         b = self._b
         b.position_at_end(self.dispatch)
-        count = len(self._ready)
         words = [b.load(variable, typ=I64) for variable in self._ready]
-        number: Value = I32(64 * count)
-        for index in reversed(range(count)):
-            inside = b.add(b.trunc(b.trailing_zeros(words[index]), I32), I32(64 * index))
-            number = b.select(b.icmp_unsigned("!=", words[index], I64(0)), inside, number)
-        none = b.icmp_unsigned("==", number, I32(64 * count))
-        found = b.append_basic_block("found")
-        b.cbranch(none, self.idle, found)
-        b.position_at_end(found)
-        following: Value = I32(64 * count)
-        for index in reversed(range(count)):
-            bit = b.shl(I64(1), b.zext(b.and_(number, I32(63)), I64))
+        number = self._first_bit(words)
+        with when(b, b.icmp_unsigned("==", number, I32(64 * len(words)))):
+            b.branch(self.idle)
+        bit = b.shl(I64(1), b.zext(b.and_(number, I32(63)), I64))
+        for index, word in enumerate(words):
             here = b.icmp_unsigned("==", b.lshr(number, I32(6)), I32(index))
-            rest = b.select(here, b.and_(words[index], b.not_(bit)), words[index])
-            b.store(rest, self._ready[index])
-            inside = b.add(b.trunc(b.trailing_zeros(rest), I32), I32(64 * index))
-            following = b.select(b.icmp_unsigned("!=", rest, I64(0)), inside, following)
-        b.store(following, self._lowest)
+            words[index] = b.select(here, b.and_(word, b.not_(bit)), word)
+            b.store(words[index], self._ready[index])
+        b.store(self._first_bit(words), self._lowest)
         place = b.gep(self.word(WAITING, 0), [number], source_etype=I32)
         b.store(b.load(place, typ=I32), self.mask)
         b.store(I32(0), place)
@@ -141,6 +128,14 @@ class Scheduling:
             choice.add_case(I32(index), entry)
         b.position_at_end(nowhere)
         b.unreachable()
+
+    def _first_bit(self, words: list[Value]) -> Value:
+        """Return the index of the first bit that is set in a bitmap, or the number of its bits."""
+        b, found = self._b, I32(64 * len(words))
+        for index, word in reversed(list(enumerate(words))):
+            inside = b.add(b.trunc(b.trailing_zeros(word), I32), I32(64 * index))
+            found = b.select(b.icmp_unsigned("!=", word, I64(0)), inside, found)
+        return found
 
 
 class Loops:
