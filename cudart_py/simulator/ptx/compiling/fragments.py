@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ..operations.matrices import ELEMENTS, ROW_BYTES, Fragment, unit_of
+from ..operations.matrices import ELEMENTS, Fragment
 from .forms import Form
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
@@ -37,11 +37,6 @@ def fragment_length(form: Form, place: int) -> int:
     fragment = _fragment_at(form, place)
     size = _element_size(fragment.kind)
     return fragment.count * size // max(size, 4)
-
-
-def matrix_bytes(form: Form) -> int:
-    """Return how many bytes of a matrix a lane accesses at a time."""
-    return unit_of(fragment_of(form), "col" in form.words).itemsize if form.row.name == "wmma" else ROW_BYTES
 
 
 def register_type(form: Form, place: int) -> str:

@@ -83,6 +83,8 @@ class Context(IntEnum):
     FAULT_SITE = 41
     FAULT_MASK = 42
     FAULT_ADDRESSES = 43
+    # The size in bytes of the access, if the fault is one of an access.
+    FAULT_SIZE = 39
     WARP_AT_HAND = 44
     # The exchange buffer.
     EXCHANGE = 45

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...compiling.fragments import matrix_bytes
 from ...compiling.opcode_table.opcodes import form_of
 from ...faults import Fault
 from ...running.calls import name_at, overflow
@@ -17,8 +16,7 @@ from ...running.matrices import check_warps, rows_at
 from ...running.memory.addresses import Address, Mixed
 from ...running.memory.spaces import Space, shared_space
 from ...running.scheduler import Chunk
-from ...syntax.instructions import Access, Immediate, Register, Symbol
-from ...syntax.types import type_size
+from ...syntax.instructions import Access, Register, Symbol
 from ..instances import WAITING, Instance
 from ..layout import LANES, Context, HostCall
 from ..layout import Fault as Kind
@@ -207,22 +205,10 @@ def _call_fault(launch: NativeLaunch, group: Group, site: Site, pointers: Any) -
 
 def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> None:
     """Check an access as the NumPy engine does; `addresses` already include the offset."""
-    instruction = site.instruction
-    form = form_of(instruction)
-    if form.row.access == "mbarrier" or "mbarrier" in form.words:
-        size = 8
-    elif form.row.access == "cp":
-        copied = instruction.operands[2]
-        assert isinstance(copied, Immediate)
-        size = copied.value
-    else:
-        # Each element of a vector is a separate atomic.
-        count = 1 if form.row.access in ("atom", "red") else form.vector
-        size = matrix_bytes(form) if form.row.converges else count * type_size(form.type)
-    memory = launch.state.memory_access
+    memory, size = launch.state.memory_access, int(launch.context[Context.FAULT_SIZE])
     placed, offset = placed_again(launch, group, site, addresses)
     for positions, part in placed.parts:
-        memory.check(part, offset, size, instruction, positions)
+        memory.check(part, offset, size, site.instruction, positions)
 
 
 def placed_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> tuple[Address | Mixed, int]:

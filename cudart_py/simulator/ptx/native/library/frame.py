@@ -187,12 +187,19 @@ def ask_about(b: Builder, context: Value, call: HostCall, lanes: Value, site: in
     ask_python(b, context, call, b.or_(b.shl(b.zext(lanes, I64), I64(LANES)), number))
 
 
-def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value) -> None:
-    """Record a fault's kind and site and the lanes with their addresses, unless the launch already has a fault."""
+def record_fault(
+    b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value, size: Value = None
+) -> None:
+    """Record a fault's kind and site, the lanes with their addresses, and the size of an access.
+
+    If the launch already has a fault, only that one is kept.
+    """
     with when(b, b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))):
         b.set_word(context, Context.FAULT, I64(kind))
         b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))
         b.set_word(context, Context.FAULT_MASK, b.zext(mask, I64))
+        if size is not None:
+            b.set_word(context, Context.FAULT_SIZE, size)
         if addresses is not None:
             wide = b.resized(addresses, I64, True)
             b.store(wide, b.pointer(context, Context.FAULT_ADDRESSES), align=64)

@@ -23,9 +23,9 @@ from ...windows import (
     WINDOW_BYTES,
     WORKSPACE_WINDOW,
 )
-from ..layout import LANES, ROW_BYTES, Context, Fault
+from ..layout import ROW_BYTES, Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
-from .frame import Spilled, begin, each_active, element, give_up, record_fault, repeat, when
+from .frame import Spilled, begin, each_active, element, give_up, record_fault, repeat, when, words_at
 
 Value = Any
 ADDRESSES = vector(I64)
@@ -68,13 +68,13 @@ def _answer(b: Builder, right: Value, hosts: Value) -> None:
     b.ret(b.insert_value(b.insert_value(nothing, right, 0), hosts, 1))
 
 
-def _refuse(b: Builder, context: Value, site: Value, mask: Value, addresses: Value) -> None:
-    record_fault(b, context, Fault.ACCESS, site, mask, addresses)
+def _refuse(b: Builder, context: Value, given: Value, mask: Value, site: Value, size: Value) -> None:
+    record_fault(b, context, Fault.ACCESS, site, mask, given, size)
     _answer(b, I1(0), ir.Constant(ADDRESSES, ir.Undefined))
 
 
 def _global(b: Builder, arguments: list[Value], addresses: Value) -> None:
-    context, given, mask, site, size = arguments
+    context, _, mask, site, size = arguments
     hosts = b.add(addresses, b.splat(b.word(context, Context.DELTA)))
     cache = kept_by(b, context, site)
     aligned = _aligned(b, addresses, size)
@@ -82,7 +82,7 @@ def _global(b: Builder, arguments: list[Value], addresses: Value) -> None:
     with when(b, b.every(b.and_(known, aligned)), likely=True):
         _answer(b, I1(1), hosts)
     with when(b, b.not_(b.every(aligned)), likely=False):
-        _refuse(b, context, site, mask, given)
+        _refuse(b, *arguments)
     # If all lanes are in the allocation of the lowest address, the site remembers that allocation. Otherwise each
     # lane's allocation is looked up.
     place, start, end = extent_of(b, context, b.reduced("umin", addresses))
@@ -98,7 +98,7 @@ def _global(b: Builder, arguments: list[Value], addresses: Value) -> None:
         own, _, last = extent_of(b, context, address)
         good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", address, b.sub(last, size)))
         with when(b, b.not_(good), likely=False):
-            _refuse(b, context, site, mask, given)
+            _refuse(b, *arguments)
 
     each_active(b, mask, look)
     _answer(b, I1(1), hosts)
@@ -143,7 +143,7 @@ def extent_of(b: Builder, context: Value, address: Value) -> tuple[Value, Value,
 
 
 def _shared(b: Builder, arguments: list[Value], addresses: Value) -> None:
-    context, given, mask, site, size = arguments
+    context, *_, size = arguments
     wide = b.zext(addresses, ADDRESSES)
     hosts = b.add(wide, b.splat(b.word(context, Context.SHARED)))
     narrow = b.trunc(size, I32)
@@ -158,7 +158,7 @@ def _shared(b: Builder, arguments: list[Value], addresses: Value) -> None:
         _answer(b, I1(1), hosts)
     with when(b, b.icmp_unsigned(">", b.word(context, Context.CLUSTER), I64(1))):
         _in_cluster(b, context, addresses, right, aligned, size)
-    _refuse(b, context, site, mask, given)
+    _refuse(b, *arguments)
 
 
 def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligned: Value, size: Value) -> None:
@@ -170,21 +170,11 @@ def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligne
     exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
     own = b.and_(own, b.compare("==", above, 0))
     with when(b, b.every(b.and_(b.or_(own, b.and_(named, exists)), aligned)), likely=True):
-        rows, bases = b.pointer(context, Context.CLUSTER_BLOCKS), b.alloca(ADDRESSES)
-
-        def base_of(lane: int) -> Value:
-            rank = b.zext(b.extract_element(above, I32(lane)), I64)
-            # The first row is that of the block with rank 0.
-            row = b.at(rows, b.mul(b.sub(rank, I64(1)), I64(ROW_BYTES)))
-            is_own = b.icmp_unsigned("==", rank, I64(0))
-            return b.load(b.select(is_own, b.at(context, 8 * Context.SHARED), row), typ=I64)
-
-        same = b.icmp_unsigned("==", above, b.splat(b.extract_element(above, I32(0))))
-        with when(b, b.every(same), likely=True):
-            _answer(b, I1(1), b.add(places, b.splat(base_of(0))))
-        for lane in range(LANES):
-            b.store(base_of(lane), b.at(bases, 8 * lane))
-        _answer(b, I1(1), b.add(places, b.load(bases, typ=ADDRESSES, align=64)))
+        # The first row is that of the block with rank 0.
+        row = b.mul(b.zext(b.sub(above, b.const(I32, 1)), ADDRESSES), b.const(I64, ROW_BYTES // 8))
+        bases = words_at(b, b.pointer(context, Context.CLUSTER_BLOCKS), b.select(own, b.const(I64, 0), row))
+        bases = b.select(own, b.splat(b.word(context, Context.SHARED)), bases)
+        _answer(b, I1(1), b.add(places, bases))
 
 
 def _flat(b: Builder, arguments: list[Value], addresses: Value, base: Context, limit: Context) -> None:
@@ -192,7 +182,7 @@ def _flat(b: Builder, arguments: list[Value], addresses: Value, base: Context, l
 
     Each lane has local memory of its own.
     """
-    context, given, mask, site, size = arguments
+    context, *_, size = arguments
     top = b.reduced("umax", addresses)
     end = b.add(top, size)
     fits = b.and_(
@@ -206,7 +196,7 @@ def _flat(b: Builder, arguments: list[Value], addresses: Value, base: Context, l
         hosts = b.add(hosts, b.mul(numbers, b.splat(b.word(context, Context.LOCAL_STRIDE))))
     with when(b, b.and_(fits, aligned), likely=True):
         _answer(b, I1(1), hosts)
-    _refuse(b, context, site, mask, given)
+    _refuse(b, *arguments)
 
 
 def _generic(b: Builder, arguments: list[Value], addresses: Value) -> None:
