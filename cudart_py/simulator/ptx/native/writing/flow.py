@@ -14,7 +14,7 @@ from ...compiling.program import Program
 from ...syntax.instructions import Register
 from ..barriers import Barrier, numbers_of
 from ..errors import UnsupportedInstruction
-from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called
+from ..instances import ASIDE, HELD, PARKED, Instance, Layout, Place, SharedCall, called
 from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
 from ..library.frame import fault_if, record_fault, when
 from ..lowering.table import lowering
@@ -25,7 +25,7 @@ from .counting import Counting, depends_on_order
 from .emitter import Emitter
 from .flushing import processor_flushes
 from .scheduling import Loops, Scheduling
-from .shared_calls import SharedCalls, passed, pieces_of
+from .shared_calls import Passed, SharedCalls, passed, pieces_of
 
 Value = Any
 
@@ -211,8 +211,8 @@ class Flow:
         elif terminator.kind == "call":
             pointer = terminator.ending.call.target
             condition = e.value(pointer, "u64") if isinstance(pointer, Register) else None
-        returns = self._returned(e, place) if terminator.kind == "return" and instance.shared else []
-        passed = self._passed(e, place)
+        arguments = self._arguments(e, place) if terminator.kind == "call" else []
+        returns = self._returned(e, place) if terminator.kind == "return" else []
         kept = block.live_out
         if terminator.kind == "barrier":
             # They are read when the barrier is complete.
@@ -220,13 +220,10 @@ class Flow:
         for slot in sorted(e.written):
             if kept >> slot & 1:
                 self._keep(number, e.mask, instance, slot, e.register(slot))
-        entered = self._enter_functions(place, e.mask, condition) if terminator.kind == "call" else []
-        for target, slot, value in passed:
-            self._keep(number, e.mask, target, slot, value)
-        if returns:
+        if terminator.kind == "call":
+            self._enter_functions(number, place, e.mask, condition, arguments)
+        elif terminator.kind == "return":
             self._leave(returns)
-        elif terminator.kind == "call" and (condition is not None or entered[0][0].number is not None):
-            self._go_into(number, place, entered)
         else:
             self._end(number, place, e, condition)
 
@@ -262,30 +259,19 @@ class Flow:
 
     # --- ends of blocks
 
-    def _passed(self, e: Emitter, place: Place) -> list[tuple[Instance, int, Value]]:
-        """Return the registers of the callee or the caller that a call or a return assigns, and their new values."""
-        terminator = place.block.terminator
-        module = self.program.entry.module
-        if terminator.kind == "call":
-            site = place.instance.code.call_sites[id(terminator.ending)]
-            found = []
-            for callee in place.instance.callees[place.block.index]:
-                code = callee.instance.code
-                pieces = pieces_of(code, module.function_parameters[code.name])
-                found += passed(e, site.arguments, callee.instance, pieces)
-            return found
-        if terminator.kind == "return" and not place.instance.shared:
-            caller, call = place.instance.caller, place.instance.call
-            assert caller is not None
-            assert call is not None
-            site = caller.code.call_sites[id(call.terminator.ending)]
-            code = place.instance.code
-            return passed(e, pieces_of(code, module.function_results[code.name]), caller, site.results)
-        return []
+    def _arguments(self, e: Emitter, place: Place) -> list[Passed]:
+        """Return the registers of the callees that a call assigns, and their new values."""
+        instance, functions = place.instance, self.program.entry.module.function_parameters
+        given = instance.code.call_sites[id(place.block.terminator.ending)].arguments
+        found = []
+        for callee in instance.callees[place.block.index]:
+            code = callee.instance.code
+            found += passed(e, given, callee.instance, pieces_of(code, functions[code.name]))
+        return found
 
-    def _enter_functions(self, place: Place, mask: Value, pointer: Value) -> list[tuple[Callee, Value]]:
-        """Return the functions that a call enters, with their lanes, after saving registers for those that need it."""
-        b, instance = self.b, place.instance
+    def _enter_functions(self, number: int, place: Place, mask: Value, pointer: Value, arguments: list[Passed]) -> None:
+        """Let lanes continue in the functions that they call, or return to Python if the budget is used up."""
+        b, instance, schedule = self.b, place.instance, self.schedule
         instruction = place.block.terminator.ending
         callees = instance.callees[place.block.index]
         found, rest = [], mask
@@ -305,20 +291,20 @@ class Flow:
             if callee.number is not None:
                 with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
                     self.shared_calls.enter(callee.number, lanes)
-        return found
-
-    def _go_into(self, number: int, place: Place, entered: list[tuple[Callee, Value]]) -> None:
-        """Let lanes continue in the functions that they call, or return to Python if the budget is used up."""
-        b, schedule = self.b, self.schedule
-        for callee, lanes in entered:
+        for target, slot, value in arguments:
+            self._keep(number, mask, target, slot, value)
+        if pointer is None and callees[0].number is None:
+            schedule.go(callees[0].instance.numbers[0], mask)
+            return
+        for callee, lanes in found:
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
                 schedule.push(callee.instance.numbers[0], lanes)
         with when(b, schedule.spend(len(place.block.instructions) + _CALL_COST), likely=False):
             b.ret(I32(Status.PAUSED))
         b.branch(schedule.dispatch)
 
-    def _returned(self, e: Emitter, place: Place) -> list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]:
-        """Return the calls to which lanes return from a shared function, the lanes, and the caller's new registers."""
+    def _returned(self, e: Emitter, place: Place) -> list[tuple[SharedCall, Value, list[Passed]]]:
+        """Return the calls to which lanes return from a function, the lanes, and the caller's new registers."""
         module, code = self.program.entry.module, place.instance.code
         pieces = pieces_of(code, module.function_results[code.name])
         found = []
@@ -327,16 +313,17 @@ class Flow:
             found.append((call, lanes, passed(e, pieces, call.caller, site.results)))
         return found
 
-    def _leave(self, returns: list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]) -> None:
-        """Let lanes continue after the calls that led to a shared function."""
+    def _leave(self, returns: list[tuple[SharedCall, Value, list[Passed]]]) -> None:
+        """Let lanes continue after the calls that led to a function."""
         b, schedule = self.b, self.schedule
+        go_on = schedule.go if len(returns) == 1 else schedule.push
         for call, lanes, values in returns:
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
                 self.shared_calls.leave(call, lanes)
                 for target, slot, value in values:
                     old = target.load(b, self.state, slot, value.type.element)
                     target.store(b, self.state, slot, b.select(b.truth(lanes), value, old))
-                schedule.push(call.caller.numbers[call.block.terminator.targets[0]], lanes)
+                go_on(call.caller.numbers[call.block.terminator.targets[0]], lanes)
         b.branch(schedule.dispatch)
 
     def _end(self, number: int, place: Place, e: Emitter, condition: Value) -> None:
@@ -352,12 +339,6 @@ class Flow:
             self._branch(number, [instance.numbers[target] for target in terminator.targets], mask, taken)
         elif kind == "switch":
             self._switch(number, place, mask, condition)
-        elif kind == "call":
-            self._go(number, instance.callees[place.block.index][0].instance.numbers[0], mask)
-        elif kind == "return":
-            assert instance.caller is not None
-            assert instance.call is not None
-            self._go(number, instance.caller.numbers[instance.call.terminator.targets[0]], mask)
         elif kind == "exit":
             alive = schedule.head(Head.ALIVE)
             b.store(b.and_(b.load(alive, typ=I32), b.not_(mask)), alive)

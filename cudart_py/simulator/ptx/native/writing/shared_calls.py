@@ -55,7 +55,11 @@ class SharedCalls:
         self._set(call.callee.frame_at, lanes, frame)
 
     def returning(self, instance: Instance, mask: Value) -> list[tuple[SharedCall, Value]]:
-        """Return the calls to which lanes may return from a shared function, and which lanes do."""
+        """Return the calls to which lanes may return from a function, and which lanes do."""
+        if not instance.shared:
+            assert instance.caller is not None
+            assert instance.call is not None
+            return [(SharedCall(instance.caller, instance.call, instance), mask)]
         b = self._b
         back = self._word(instance.return_at)
         found = []
@@ -122,6 +126,8 @@ class SharedCalls:
 
 # The slots of a parameter's pieces, keyed by their offsets and sizes.
 Pieces = dict[tuple[int, int], int]
+# A copy of a function, the slot of one of its registers, and the value that the register gets.
+Passed = tuple[Instance, int, Value]
 
 
 def pieces_of(code: Code, parameters: Iterable[Param]) -> list[Pieces]:
@@ -129,7 +135,7 @@ def pieces_of(code: Code, parameters: Iterable[Param]) -> list[Pieces]:
     return [code.parameter_pieces.get(parameter.name, {}) for parameter in parameters]
 
 
-def passed(e: Emitter, given: list[Pieces], to: Instance, wanted: list[Pieces]) -> list[tuple[Instance, int, Value]]:
+def passed(e: Emitter, given: list[Pieces], to: Instance, wanted: list[Pieces]) -> list[Passed]:
     """Return the registers to which parameters or results are passed, with the values that the code passes."""
     found = []
     for pieces, slots in zip(given, wanted, strict=False):
