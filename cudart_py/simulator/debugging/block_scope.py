@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError, Node, parse
+from ...host.arithmetic import device_arithmetic
 from ..ptx.running.specials import block_coordinate
 from .expressions import evaluate_node
 from .values import Value, extents_value, index_value
@@ -45,7 +46,7 @@ class BlockScope:
     def may_hold(self, condition: str) -> NDArray[np.bool_]:
         """Return in which blocks a condition may hold for some thread."""
         chosen = np.ones(len(self.group.lanes), np.bool_)
-        with np.errstate(all="ignore"):
+        with device_arithmetic():
             for part in _parts(parse(condition)) if condition else ():
                 try:
                     value = evaluate_node(part, self)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError, Node, Type, parse, parse_type
+from ...host.arithmetic import device_arithmetic
 from ..ptx.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from .symbols.cpp_types import (
     BOOL,
@@ -49,7 +50,7 @@ _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0}
 
 def evaluate(text: str, scope: Scope) -> Value:
     """Return the value of an expression for the lanes of a scope; raises ExpressionError if it has none."""
-    with np.errstate(all="ignore"):
+    with device_arithmetic():
         return evaluate_node(parse(text), scope)
 
 

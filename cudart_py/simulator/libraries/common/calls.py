@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from cuda.bindings.driver import CUgraphNodeType, CUresult
 
+from ....host.arithmetic import device_arithmetic
 from ...state.queue.operations import FaultError, Operation
 from ...state.streams import find_stream, submit
 from .operands import Operand
@@ -74,7 +74,7 @@ class LibraryCall(Operation):
         be used. They are never those of the program's signal handlers, which run in another thread.
         """
         try:
-            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
+            with device_arithmetic():  # infinities and NaNs propagate
                 self._compute()
         except FaultError:
             raise

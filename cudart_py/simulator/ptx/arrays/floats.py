@@ -1,7 +1,7 @@
 """Floating point with the hardware's NaNs, subnormal numbers and single rounding, for arrays and scalars.
 
 NumPy has no fused multiply-add. This module implements it for single precision, through double precision. `double`
-implements it for double precision. Callers run under ``numpy.errstate(all="ignore")``.
+implements it for double precision. Callers run under `device_arithmetic`.
 """
 
 from __future__ import annotations

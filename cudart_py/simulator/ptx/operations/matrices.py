@@ -2,7 +2,7 @@
 
 A register of 32 bits holds one element or several narrow ones, the first in the lowest bits. Arrays are over the 32
 lanes of whole warps. The lowerings in ``instructions/matrices.py`` define the products of ``wmma`` and ``mma``.
-Functions must be called under ``numpy.errstate(all="ignore")``.
+Functions must be called under `device_arithmetic`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Protocol
 
-import numpy as np
-
+from ....host.arithmetic import device_arithmetic
 from ..compiling.program import program_of
 from ..faults import Fault
 from ..syntax.parser import Module
@@ -68,7 +67,7 @@ def run(
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
-    with np.errstate(all="ignore"):
+    with device_arithmetic():
         state = LaunchState(launch, memory, symbols, steps, seconds, properties, observer, clock or Clock(), poll)
         if runtime is not None:
             state.runtime = runtime
