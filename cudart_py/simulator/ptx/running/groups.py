@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ class Frame(NamedTuple):
     results: list[dict[tuple[int, int], int]]
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Group:
     """`n` lanes of a chunk, in ascending order, that are about to execute block `pc` of `code`.
 
@@ -85,8 +86,6 @@ class Group:
     # An observer's records about these lanes.
     notes: Any = None
     _specials: dict[str, Any] = field(default_factory=dict)
-    _shared_base: Any = None
-    _local_base: Any = None
 
     @property
     def path(self) -> tuple[int, ...]:
@@ -141,19 +140,15 @@ class Group:
         """Let all lanes sleep for the longest of the times that they request."""
         self.chunk.state.clock.nap(int(np.max(nanoseconds)))
 
-    @property
+    @cached_property
     def shared_base(self) -> Array:
-        """Return the offset of each lane's block in the chunk's arena of shared memory."""
-        if self._shared_base is None:
-            self._shared_base = self.per_lane(self.chunk.shared_base)
-        return self._shared_base  # type: ignore[no-any-return]  # because the slot also holds None
+        """The offset of each lane's block in the chunk's arena of shared memory."""
+        return self.per_lane(self.chunk.block_of_lane) * self.chunk.shared_stride
 
-    @property
+    @cached_property
     def local_base(self) -> Array:
-        """Return the offset of each lane's local memory in the chunk's arena."""
-        if self._local_base is None:
-            self._local_base = self.per_lane(self.chunk.local_base)
-        return self._local_base  # type: ignore[no-any-return]  # because the slot also holds None
+        """The offset of each lane's local memory in the chunk's arena."""
+        return self.lane_numbers * self.chunk.local_stride
 
     def resolve(self, slot: int) -> Any:
         """Return the value of a register, or None if it was never written."""

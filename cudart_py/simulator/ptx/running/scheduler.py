@@ -71,10 +71,8 @@ class Chunk:
         self.exited_in_block = np.zeros(count, np.int64)
         self.shared_stride = state.shared_limit
         self.shared = shared_space(state, np.zeros(count * self.shared_stride, np.uint8))
-        self.shared_base = self.geometry.block_base(self.shared_stride)
         self.local_stride = -(-state.local_size // 16) * 16
         self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), state.local_size)
-        self.local_base = self.geometry.lane_base(self.local_stride)
         self.barriers = Barriers()
         # Each output: the index of its block, its text, and its size in the device's buffer.
         self.printed: list[tuple[int, str, int]] = []

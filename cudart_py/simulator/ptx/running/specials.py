@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,40 +23,27 @@ class Geometry:
     """Thread coordinates, shared by all chunks with the same block shape and number of blocks and never modified."""
 
     def __init__(self, count: int, block: tuple[int, int, int]) -> None:
+        threads = math.prod(block)
         self._block = block
-        self._threads = block[0] * block[1] * block[2]
-        self.lane_numbers: NDArray[np.int64] = np.arange(count * self._threads, dtype=np.int64)
-        self.block_of_lane: NDArray[np.int64] = np.repeat(np.arange(count, dtype=np.int64), self._threads)
-        self._kept: dict[tuple[str, int], Any] = {}
+        self.lane_numbers: NDArray[np.int64] = np.arange(count * threads, dtype=np.int64)
+        self.block_of_lane: NDArray[np.int64] = np.repeat(np.arange(count, dtype=np.int64), threads)
+        # Each lane's linear thread index in its block.
+        self._thread = self.lane_numbers % threads
 
-    def _keep(self, key: tuple[str, int], make: Callable[[], Any]) -> Any:
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+    @cached_property
+    def tid(self) -> tuple[Any, ...]:
+        """Each lane's thread coordinates in its block."""
+        return tuple(_coordinate(self._thread, self._block, axis) for axis in range(3))
 
-    def block_base(self, stride: int) -> Any:
-        """Return the offset of each lane's block in an arena with `stride` bytes per block."""
-        return self._keep(("block", stride), lambda: self.block_of_lane * stride)
-
-    def lane_base(self, stride: int) -> Any:
-        """Return the offset of each lane in an arena with `stride` bytes per lane."""
-        return self._keep(("lane", stride), lambda: self.lane_numbers * stride)
-
-    def thread(self) -> Any:
-        """Return each lane's linear thread index in its block."""
-        return self._keep(("thread", 0), lambda: self.lane_numbers % self._threads)
-
-    def tid(self, axis: int) -> Any:
-        """Return each lane's thread coordinate along an axis of its block."""
-        return self._keep(("tid", axis), lambda: _coordinate(self.thread(), self._block, axis))
-
+    @cached_property
     def lane(self) -> Any:
-        """Return each lane's index in its warp."""
-        return self._keep(("lane of warp", 0), lambda: (self.thread() % 32).astype(np.uint32))
+        """Each lane's index in its warp."""
+        return (self._thread % 32).astype(np.uint32)
 
+    @cached_property
     def warp(self) -> Any:
-        """Return the index of each lane's warp in its block."""
-        return self._keep(("warp", 0), lambda: (self.thread() // 32).astype(np.uint32))
+        """The index of each lane's warp in its block."""
+        return (self._thread // 32).astype(np.uint32)
 
 
 @lru_cache(maxsize=16)
@@ -74,14 +60,14 @@ def special_value(chunk: Chunk, name: str) -> Any:
         # The fourth coordinate is always 0.
         return np.uint32(0) if axis == "w" else _axis_value(chunk, base, _AXES[axis])
     if base == "laneid":
-        return chunk.geometry.lane()
+        return chunk.geometry.lane
     if base == "warpid":
-        return chunk.geometry.warp()
+        return chunk.geometry.warp
     if base == "smid":
         numbers = state.plan.multiprocessors
         return numbers[(chunk.block_of_lane + chunk.first) % len(numbers)]
     if base.startswith("lanemask_"):
-        return lane_mask(chunk.geometry.lane(), base[9:])
+        return lane_mask(chunk.geometry.lane, base[9:])
     if base == "cluster_ctarank":
         x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
         width, height, _ = map(np.uint32, state.launch.cluster)
@@ -116,7 +102,7 @@ def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
     launch = chunk.state.launch
     match base:
         case "tid":
-            return chunk.geometry.tid(axis)
+            return chunk.geometry.tid[axis]
         case "ntid":
             return np.uint32(launch.block[axis])
         case "nctaid":
