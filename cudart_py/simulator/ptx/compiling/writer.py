@@ -70,7 +70,7 @@ class Writer(Source):
         self._views: dict[tuple[int, str], str] = {}
         self.instruction: Instruction | None = None
 
-    def unsupported(self, why: str = "") -> UnsupportedError:
+    def unsupported(self, why: str) -> UnsupportedError:
         """Return the error that names the current instruction."""
         assert self.instruction is not None
         return self.environment.unsupported(self.instruction, why)
@@ -103,9 +103,8 @@ class Writer(Source):
             return (f"~{name}" if operand.negated else name), self.uniform[slot]
         if isinstance(operand, Immediate):
             return self.immediate(operand, dtype), True
-        if isinstance(operand, Symbol):
-            return self._symbol(operand, dtype)
-        raise self.unsupported("operand form")
+        assert isinstance(operand, Symbol)
+        return self._symbol(operand, dtype)
 
     def read(self, slot: int, dtype: str) -> str:
         """Return the name of a variable with a slot's value, viewed as a NumPy type or truncated to it."""
@@ -149,8 +148,6 @@ class Writer(Source):
         raise self.unsupported(f"symbol {name}")
 
     def _special(self, name: str, dtype: str) -> Value:
-        if not special_names.known(name):
-            raise self.unsupported(f"special register {name}")
         kind = special_names.dtype(name)
         if special_names.is_clock(name):
             instructions = self.block.instructions
@@ -229,11 +226,10 @@ class Environment:
         value = self._constants.get(symbol.name)
         return None if value is None else Immediate(value + symbol.offset)
 
-    def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedError:
+    def unsupported(self, instruction: Instruction, why: str) -> UnsupportedError:
         """Return the error for an instruction that isn't simulated."""
         where = self._module.places.of(instruction)
-        reason = f" ({why})" if why else ""
         return UnsupportedError(
-            f"the simulator doesn't support the instruction '{instruction.text}'{reason} at {where}, "
+            f"the simulator doesn't support the instruction '{instruction.text}' ({why}) at {where}, "
             f"in {instruction.function}"
         )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import floats
+from . import conversions, floats
 from .number_formats import formats
 from .number_formats.rounding import fused, is_negative, to_integral
 from .number_formats.rounding import narrow as narrow_to_single
@@ -136,8 +136,7 @@ def _integer(a: Sequence[Factor], b: Sequence[Factor], c: Value, clamps: bool) -
         total = total + x.number * y.number
     if not clamps:
         return total + c
-    wide = total.to("s64") + c.to("s64")
-    return maximum(minimum(wide, (1 << 31) - 1), -(1 << 31)).to("s32")
+    return conversions.cvt_integer_sat("s32", total.to("s64") + c.to("s64"))
 
 
 def _rounded(total: Value, kind: str) -> Value:

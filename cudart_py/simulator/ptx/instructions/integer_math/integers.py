@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 
+from ..conversions import cvt_integer_sat
 from ..values import Value, maximum, minimum, where, wide_product
 from .logic import limited
 
@@ -18,15 +19,10 @@ _ALL = 0xFFFFFFFF
 # --- sums and products --------------------------------------------------------------------------------------------
 
 
-def _clip(wide: Value) -> Value:
-    """Saturate 64-bit integers to the range of s32."""
-    return maximum(minimum(wide, 2**31 - 1), -(2**31)).to("s32")
-
-
 def saturated(name: str, a: Value, b: Value) -> Value:
     """``add.sat.s32``, ``sub.sat.s32``: saturate."""
     a, b = a.to("s64"), b.to("s64")
-    return _clip(a + b if name == "add" else a - b)
+    return cvt_integer_sat("s32", a + b if name == "add" else a - b)
 
 
 def add_16x2(a: Value, b: Value) -> Value:
@@ -56,7 +52,8 @@ def mul24(part: str, a: Value, b: Value) -> Value:
 def mad(name: str, part: str, a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
     """``mad`` of integers, ``mad24``: add to a part of the product (``lo``, ``hi``), or to the whole one (``wide``)."""
     if sat:
-        return _clip((_product_24(a, b) >> 16 if name == "mad24" else wide_product(a, b) >> 32) + c.to("s64"))
+        product = _product_24(a, b) >> 16 if name == "mad24" else wide_product(a, b) >> 32
+        return cvt_integer_sat("s32", product + c.to("s64"))
     return (mul24(part, a, b) if name == "mad24" else _PRODUCTS[part](a, b)) + c
 
 
