@@ -2,8 +2,8 @@
 
 Memory is a one-dimensional array viewed as the operation's type. ``index`` contains one element index (int64) per lane,
 in lane order, and may repeat. The results equal those of sequential execution in that order to the last bit, including
-sums of floats. A stable sort groups the lanes that share an element. Integer operations then use scans; operations
-without a scan are performed in rounds, the n-th lane of every element in round n.
+sums of floats. A stable sort groups the lanes that share an element. The operation is then accumulated within long
+groups, or performed in rounds, for the n-th lane of every element in round n.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
             left = arranged
         elif operation in ("inc", "dec"):
             left = _counted(operation, base, groups, arranged, update)
-        elif view.dtype.kind == "f" or halves:
-            left = _float_sums(base, groups, arranged, update, plain=not halves and not ftz)
+        elif halves or ftz:
+            left = _rounds(base, groups, arranged, update)
         else:
-            left = _scanned(operation, base, groups, arranged)
+            left = _accumulated(UFUNCS[operation], base, groups, arranged, update)
         view[groups.elements] = left[groups.starts + groups.counts - 1]
         # Each lane finds what the lane before it has left, and a group's first lane what was in memory.
         found = np.empty_like(left)
@@ -144,25 +144,6 @@ class _Groups:
 # what was in memory, by group.
 
 
-def _scanned(operation: str, base: Array, groups: _Groups, operand: Array) -> Array:
-    """Scan each group: compute sums by one running sum, and other operations in steps of doubling length."""
-    if operation == "add":
-        running = np.cumsum(operand, dtype=base.dtype)
-        before = (running - operand)[groups.starts]
-        total: Array = running + (base - before)[groups.group]
-        return total
-    ufunc = UFUNCS[operation]
-    scanned = operand.copy()
-    step = 1
-    while step < groups.longest:
-        joined = ufunc(scanned[step:], scanned[:-step])
-        # A lane whose rank is below the step has no such predecessor in its group.
-        scanned[step:] = np.where(groups.rank[step:] >= step, joined, scanned[step:])
-        step *= 2
-    found: Array = ufunc(base[groups.group], scanned)
-    return found
-
-
 def _counted(operation: str, base: Array, groups: _Groups, bound: Array, update: Update) -> Array:
     """Count up or down and wrap at a bound: one formula if all lanes have the same bound, else rounds."""
     if (bound != bound[0]).any():
@@ -176,14 +157,14 @@ def _counted(operation: str, base: Array, groups: _Groups, bound: Array, update:
     return (place if operation == "inc" else top - place).astype(base.dtype)
 
 
-def _float_sums(base: Array, groups: _Groups, operand: Array, update: Update, plain: bool) -> Array:
-    """Add floats in lane order: group by group if groups are few and long, else in rounds."""
-    if not plain or len(groups.elements) > groups.longest:
+def _accumulated(ufunc: np.ufunc, base: Array, groups: _Groups, operand: Array, update: Update) -> Array:
+    """Accumulate group by group if groups are few and long, else in rounds."""
+    if len(groups.elements) > groups.longest:
         return _rounds(base, groups, operand, update)
     left = np.empty_like(operand)
     for start, count, first in zip(groups.starts, groups.counts, base, strict=True):
-        # `accumulate` adds strictly from left to right.
-        left[start : start + count] = np.add.accumulate(np.append(first, operand[start : start + count]))[1:]
+        # `accumulate` goes strictly from left to right.
+        left[start : start + count] = ufunc.accumulate(np.append(first, operand[start : start + count]))[1:]
     return left
 
 
