@@ -51,19 +51,14 @@ def incomplete(group: Group, block: Block) -> list[Array] | None:
 
 def _missing(group: Group, masks: Any) -> Array:
     """Return, for each lane, the bits of its member mask whose lanes are not in the group and have not exited."""
-    warps, places, count = warp_table(group)
-    present = np.zeros((count, 32), np.bool_)
-    present[warps, places] = True
     chunk = group.chunk
-    if chunk.live != chunk.lanes:
-        everyone = Group(chunk, group.code, None, chunk.lanes)
-        all_warps, all_places, _ = warp_table(everyone)
-        gone = chunk.exited
-        present[all_warps[gone], all_places[gone]] = True
-    if chunk.threads % 32:
-        present.reshape(chunk.blocks, -1)[:, chunk.threads :] = True
-    here = np.packbits(present, axis=1, bitorder="little").view(np.uint32)[:, 0]
-    missing: Array = masks & ~here[warps]
+    warps, _, count = warp_table(group)
+    here = chunk.exited.copy()
+    here[group.lane_numbers] = True
+    # The last warp of a block may have fewer than 32 lanes.
+    present = np.ones((chunk.blocks, 32 * count // chunk.blocks), np.bool_)
+    present[:, : chunk.threads] = here.reshape(chunk.blocks, -1)
+    missing: Array = masks & ~np.packbits(present, bitorder="little").view(np.uint32)[warps]
     return missing
 
 
