@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from .compiling.checking import load_module, undefined_names
 from .compiling.unsupported import refuse_unsupported
-from .engines import has_llvmlite, native_engine
+from .engines import MachineCode, has_llvmlite, native_engine
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
 from .running.clock import Clock
 from .running.device_runtime.runtime import DeviceRuntime
 from .running.launch import Launch
 from .running.observer import Observer
-from .running.runs import MachineCode, run
+from .running.runs import run
 from .syntax.parser import Entry, Module
 from .syntax.places import SourceText
 

@@ -9,13 +9,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .native.compile_policy import CompilePolicy, compile_policy, note_seconds, numpy_seconds
-from .running import runs as numpy_engine
 
 if TYPE_CHECKING:
     from .native.launching.runs import ThreadContext
     from .native.machine import CodeCache
     from .running.launch import LaunchState
-    from .running.runs import MachineCode
 
 # A launch whose accesses can't all be recorded runs without an observer if it would take NumPy longer than this.
 _MOST_SECONDS_WITHOUT_RECORDS = 0.1
@@ -34,7 +32,9 @@ def native_engine(
     launches that aren't worth compiling. `code_cache` keeps machine code between processes. Up to `threads` threads run
     the blocks of a launch, each except the caller's within a context that `in_thread` returns.
     """
-    return _Native(engine == "auto", code_cache, threads, in_thread) if engine != "numpy" and has_llvmlite() else None
+    if engine == "numpy" or not has_llvmlite():
+        return None
+    return MachineCode(engine == "auto", code_cache, threads, in_thread)
 
 
 @cache
@@ -55,8 +55,8 @@ def _machine_code() -> tuple[Any, str]:
     return run_native, ""
 
 
-class _Native:
-    """Machine code for launches; with `choose`, only for launches that are worth compiling."""
+class MachineCode:
+    """The engine that runs launches in machine code; with `choose`, only launches that are worth compiling."""
 
     def __init__(self, choose: bool, code_cache: CodeCache | None, threads: int, in_thread: ThreadContext) -> None:
         self._choose = choose
@@ -83,14 +83,17 @@ class _Native:
         if ran or state.observer is None or not state.observer.lacks_records():
             return ran
         is_long = numpy_seconds(state) > _MOST_SECONDS_WITHOUT_RECORDS
-        return is_long and numpy_engine.run_without_observer(state, self)
+        return is_long and self.run_without_observer(state)
 
-    def run_rest(self, state: LaunchState) -> bool:
+    def run_without_observer(self, state: LaunchState) -> bool:
         """Run the blocks that are left of a long launch in machine code, or return False if the NumPy engine must."""
         run_native, _ = _machine_code()
         if run_native is None or math.prod(state.launch.cluster) > 1 or state.launch.cooperative:
             return False
+        observer, state.observer = state.observer, None
         ran: bool = run_native(state, self._code_cache, threads=self._threads, in_thread=self._in_thread)
+        if not ran:
+            state.observer = observer
         return ran
 
     def after(self, state: LaunchState) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ....host.arithmetic import device_arithmetic
 from ..compiling.program import program_of
@@ -17,6 +17,9 @@ from .launch import Launch, LaunchState, MemoryLike
 from .observer import Observer, RunAgain
 from .scheduler import Chunk
 
+if TYPE_CHECKING:
+    from ..engines import MachineCode
+
 # Enough lanes to amortise the cost of a NumPy call, few enough to stay in the processor's cache.
 CHUNK_LANES = 32768
 _MOST_SHARED = 1 << 26
@@ -26,19 +29,6 @@ _MOST_CHUNKS = 8
 # it for this many seconds. If many launches of a kernel had mistakes, their seconds count together.
 _MOST_SECONDS_AFTER_MISTAKE = 5.0
 MANY_LAUNCHES = 20
-
-
-class MachineCode(Protocol):
-    """The engine that runs launches in machine code."""
-
-    def run(self, state: LaunchState) -> bool:
-        """Run a launch and return True, or return False if the NumPy engine must run it."""
-
-    def run_rest(self, state: LaunchState) -> bool:
-        """Run the blocks from `first_block` on and return True, or return False if the NumPy engine must run them."""
-
-    def after(self, state: LaunchState) -> None:
-        """Record the cost of a launch that the NumPy engine has run."""
 
 
 def run(
@@ -102,15 +92,6 @@ def _has_mistake(state: LaunchState) -> bool:
     return taken > _MOST_SECONDS_AFTER_MISTAKE and observer is not None and observer.has_mistake()
 
 
-def run_without_observer(state: LaunchState, native: MachineCode) -> bool:
-    """Run the blocks that are left in machine code; return False if the NumPy engine must run them."""
-    observer, state.observer = state.observer, None
-    if native.run_rest(state):
-        return True
-    state.observer = observer
-    return False
-
-
 def _blocks_per_chunk(state: LaunchState) -> int:
     """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters."""
     if state.launch.cooperative:
@@ -163,7 +144,7 @@ def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
         while active or following < state.blocks:
             if not active and native is not None and _has_mistake(state):
                 state.first_block = following
-                if run_without_observer(state, native):
+                if native.run_without_observer(state):
                     return
                 native = None
             pending = following < state.blocks
