@@ -5,6 +5,7 @@ The source depends on the environment for which the block is compiled.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,8 +67,8 @@ class Writer(Source):
         self.block = block
         self.uniform = dict(uniform)
         self.environment = environment
-        self._names: dict[int, set[str]] = {}
-        self._views: dict[tuple[int, str], str] = {}
+        # The variables that were derived from slots, keyed by the slot and by what they hold.
+        self._derived: defaultdict[int, dict[str, str]] = defaultdict(dict)
         self.instruction: Instruction | None = None
 
     def unsupported(self, why: str) -> UnsupportedError:
@@ -112,7 +113,7 @@ class Writer(Source):
         name = f"v{slot}"
         if storage == dtype:
             return name
-        known = self._views.get((slot, dtype))
+        known = self.known(slot, dtype)
         if known is None:
             known = f"v{slot}_{dtype}"
             if (_size(storage) < _size(dtype) and dtype[0] == "f") or "?" in (storage, dtype):
@@ -123,12 +124,11 @@ class Writer(Source):
 
     def known(self, slot: int, key: str) -> str | None:
         """Return the variable derived from a slot under `key` since the slot's last change."""
-        return self._views.get((slot, key))
+        return self._derived[slot].get(key)
 
     def remember(self, slot: int, key: str, name: str) -> None:
         """Record, under `key`, a variable derived from a slot: valid until the slot changes, and dropped with it."""
-        self._views[slot, key] = name
-        self._names.setdefault(slot, set()).add(name)
+        self._derived[slot][key] = name
 
     def _symbol(self, symbol: Symbol, dtype: str) -> Value:
         name = symbol.name
@@ -180,9 +180,7 @@ class Writer(Source):
             expression = _extended(f"({expression})", dtype, storage)
         self.emit(f"v{slot} = {expression}")
         self.uniform[slot] = uniform
-        for key in [key for key in self._views if key[0] == slot]:
-            del self._views[key]
-        self._names.setdefault(slot, set()).add(f"v{slot}")
+        self._derived[slot].clear()
 
     def write_all(self, destination: Operand, call: str, *dtypes: str, uniform: bool = False) -> None:
         """Assign the elements of a call's result, a sequence, to the registers of a vector, or the first to a register.
@@ -203,10 +201,7 @@ class Writer(Source):
 
     def drop(self, slot: int) -> None:
         """Drop a slot's array and its derived variables early, to reuse their memory while it is still in the cache."""
-        names = sorted(self._names.pop(slot, set()) | {f"v{slot}"})
-        self.emit(" = ".join(names) + " = None")
-        for key in [key for key in self._views if key[0] == slot]:
-            del self._views[key]
+        self.emit(" = ".join([f"v{slot}", *self._derived.pop(slot, {}).values()]) + " = None")
 
 
 class Environment:
