@@ -8,6 +8,7 @@ run first, so spinning lanes let all others pass, whatever their program counter
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,6 @@ class Chunk:
         self._specials: dict[str, Any] = {}
         self._ready: dict[Path, list[Group]] = {}
         self._held: dict[Path, Group] = {}
-        self._lowest: tuple[int, Path] | None = None
         start = Group(self, self.program.main, None, self.lanes)
         start.registers = [None] * len(start.code.types)
         self.push(start)
@@ -136,14 +136,7 @@ class Chunk:
 
     def push(self, group: Group) -> None:
         """Make a group ready to run."""
-        path = group.path
-        waiting = self._ready.setdefault(path, [])
-        waiting.append(group)
-        key = (max(other.epoch for other in waiting), path)
-        if len(waiting) > 1:
-            self._lowest = None
-        elif (self._lowest is None and len(self._ready) == 1) or (self._lowest is not None and key < self._lowest):
-            self._lowest = key
+        self._ready.setdefault(group.path, []).append(group)
 
     def hold(self, group: Group) -> None:
         """Hold a group until more lanes reach its path; if lanes are held there already, make all of them ready."""
@@ -153,19 +146,15 @@ class Chunk:
         else:
             self.push(merge([other, group]))
 
-    def _find_lowest(self) -> tuple[int, Path] | None:
-        if self._lowest is None and self._ready:
-            self._lowest = min((max(group.epoch for group in groups), path) for path, groups in self._ready.items())
-        return self._lowest
+    def _lowest(self) -> tuple[int, Path]:
+        """Return the epoch and the path of the ready groups that run next; the greatest epoch if there are none."""
+        ready = ((max(group.epoch for group in groups), path) for path, groups in self._ready.items())
+        return min(ready, default=(maxsize, ()))
 
-    def _pop(self) -> Group:
-        lowest = self._find_lowest()
-        assert lowest is not None
-        path = lowest[1]
+    def _pop(self, path: Path) -> Group:
         groups = self._ready.pop(path)
         if path in self._held:
             groups.append(self._held.pop(path))
-        self._lowest = None
         return groups[0] if len(groups) == 1 else merge(groups)
 
     @property
@@ -183,15 +172,15 @@ class Chunk:
             while not self._ready:
                 if not self._revive(alone):
                     return True
-            lowest = self._find_lowest()
-            assert lowest is not None
+            epoch, path = self._lowest()
             if started is None:
-                started = lowest[0]
-            elif lowest[0] > started:
-                self.barriers.release(self, lowest[0])
-                if not goes_on and lowest[0] > started + _STALLED_EPOCHS:
+                started = epoch
+            elif epoch > started:
+                self.barriers.release(self, epoch)
+                if not goes_on and epoch > started + _STALLED_EPOCHS:
                     return False
-            self._advance(self._pop(), alone)
+                path = self._lowest()[1]
+            self._advance(self._pop(path), alone)
 
     def _revive(self, alone: bool) -> bool:
         """Make waiting groups ready, if need be without the missing lanes; return whether any group can continue.
@@ -224,7 +213,7 @@ class Chunk:
         state = self.state
         environment = state.environment
         observer = state.observer
-        epoch = group.epoch
+        epoch, lowest = group.epoch, self._lowest()
         while True:
             code = group.code
             block = code.blocks[group.pc]
@@ -233,6 +222,7 @@ class Chunk:
                 if waiting is not None:
                     here, later = split(group, waiting, (group.pc, group.pc)) if len(waiting[0]) else (None, group)
                     self.hold(later)
+                    lowest = self._lowest()
                     if here is None:
                         return
                     group = here
@@ -273,11 +263,9 @@ class Chunk:
                 # The group has aged, so other groups get a turn, and perhaps another chunk too.
                 self.push(group)
                 return
-            if self._ready:
-                lowest = self._find_lowest()
-                if lowest is not None and (epoch, group.path) >= lowest:
-                    self.push(group)
-                    return
+            if self._ready and (epoch, group.path) >= lowest:
+                self.push(group)
+                return
 
     def _leave(self, group: Group, block: Block, result: Any, alone: bool) -> Group | None:
         """Execute the terminator of a block; return the group if it continues without splitting."""
