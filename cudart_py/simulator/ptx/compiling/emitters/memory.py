@@ -211,7 +211,7 @@ def texture(w: Writer, i: Instruction, form: Form, given: str = "") -> None:
 
 
 def further_texture(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``tex`` of cube maps, ``tex.level`` and ``tex.grad``."""
+    """Emit ``tex`` of cube maps, ``tex.level``, ``tex.grad``, and ``tld4``, which returns a channel of four texels."""
     given = ""
     if "level" in form.words:
         given = f", level={spread(w.value(i.operands[2], 'f32'), 'f4')}"
@@ -221,12 +221,9 @@ def further_texture(w: Writer, i: Instruction, form: Form) -> None:
             assert isinstance(operand, Vector)
             gradients.append("".join(f"{spread(w.value(item, 'f32'), 'f4')}, " for item in operand.items))
         given = f", gradients=(({gradients[0]}), ({gradients[1]}))"
+    elif form.row.name == "tld4":
+        given = f", component={'rgba'.index(form.words[0])}"
     texture(w, i, form, given)
-
-
-def gather(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``tld4``, which returns a channel of four texels."""
-    texture(w, i, form, f", component={'rgba'.index(form.words[0])}")
 
 
 def surface(w: Writer, i: Instruction, form: Form) -> None:
