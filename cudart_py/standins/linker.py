@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ def _real() -> Any:
 
 
 def _stand_in() -> Path:
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in os.fsdecode(Path("/proc/self/maps").read_bytes()).splitlines():
         path = Path(line.split(maxsplit=5)[-1])
         if path.name == LINKER and path.parent.name.startswith("standins-"):
             return path

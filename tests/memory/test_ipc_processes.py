@@ -321,3 +321,15 @@ def main():
     assert found[6].startswith("ValueError ArrayHandle.open: argument 'pool' must be the pool that the array is from")
     assert found[7].startswith("ValueError ArrayHandle.open: argument 'pool' must be None for an array from ipc.empty")
     assert found[9].startswith("TypeError empty: argument 'pool' must be a MemoryPool or None")
+
+
+def test_a_process_may_have_a_name_that_is_not_text(python):
+    """Linux cuts names after 15 bytes, also in the middle of a character."""
+    program = """
+import ctypes
+import cudart_py as cuda
+
+ctypes.CDLL(None).prctl(15, "größe".encode()[:3])  # PR_SET_NAME
+print(open("/proc/self/comm", "rb").read(), cuda.ipc.handle(cuda.ipc.empty(3)).shape)
+"""
+    assert python(program).stdout == "b'gr\\xc3\\n' (3,)\n"

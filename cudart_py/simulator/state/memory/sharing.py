@@ -34,9 +34,9 @@ _FORMAT = struct.Struct("=8sIQIIQQQQ")
 @functools.cache
 def _started(process: int) -> int:
     """Return when a process was started, in clock ticks after the machine's start; raise OSError if it has ended."""
-    status = Path(f"/proc/{process}/stat").read_text()
-    # The name of the program, in parentheses, may contain blanks. The start is the 22nd field.
-    return int(status.rpartition(")")[2].split()[19])
+    status = Path(f"/proc/{process}/stat").read_bytes()
+    # The name of the program, in parentheses, may contain any bytes. The start is the 22nd field.
+    return int(status.rpartition(b")")[2].split()[19])
 
 
 @dataclass(frozen=True)
