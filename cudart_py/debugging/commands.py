@@ -120,7 +120,8 @@ class Commands(BreakpointCommands):
         """List the commands."""
         for name, command in _SHOWN.items():
             self._print(f"{name} {_USAGE.get(name, '')}".rstrip())
-            self._print(f"    {command.__doc__}")
+            if command.__doc__ is not None:  # `python -OO` removes it
+                self._print(f"    {command.__doc__}")
         self._print("Commands may be shortened, and in a terminal an empty line repeats the last one.")
         return False
 

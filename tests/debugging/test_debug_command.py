@@ -281,6 +281,19 @@ def test_a_launch_has_no_limit_of_seconds_while_a_debugger_is_attached_unless_th
     assert before[1] is not None
 
 
+def test_help_lists_the_commands_also_without_docstrings(python):
+    program = """
+import cudart_py as cuda
+
+with cuda.debugger("nothing", commands=["help"]):
+    cuda.compile('extern "C" __global__ void nothing() {}')["nothing"][1, 32]()
+    cuda.Device(0).synchronize()
+"""
+    documented, plain = (python(program, own_imports=True, PYTHONOPTIMIZE=level).stdout for level in ("1", "2"))
+    assert "print [/FORMAT] EXPRESSION\n    " in documented
+    assert re.search(r"^print \[/FORMAT\] EXPRESSION\nx ", plain, re.MULTILINE)
+
+
 def test_a_breakpoint_in_a_python_file_is_reported_there(tmp_path):
     (tmp_path / "doubled.py").write_text(
         "import numpy as np\nimport cudart_py as cuda\n\n"
