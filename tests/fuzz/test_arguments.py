@@ -32,6 +32,34 @@ def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succ
     assert done.returncode == 0, done.stderr
 
 
+# A program that handles a timer's signals, has NumPy raise errors, and often collects garbage.
+UNUSUAL = f"""
+import gc
+import signal
+import sys
+import numpy as np
+
+sys.path.insert(0, {str(command.ROOT)!r})
+from tests.fuzz.arguments import cases
+
+alarms = []
+signal.signal(signal.SIGALRM, lambda number, frame: alarms.append(number))
+signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+np.seterr(all="raise")
+gc.set_threshold(50)
+cases.call_all()
+signal.setitimer(signal.ITIMER_REAL, 0)
+sys.exit(not alarms)
+"""
+
+
+def test_every_public_call_succeeds_in_unusual_circumstances(python):
+    """The process runs without assertions, docstrings and UTF-8."""
+    environment = {"PYTHONOPTIMIZE": "2", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = python(UNUSUAL, check=False, own_imports=True, **environment)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(("seed", "calls"), RUNS)
 def test_a_bad_argument_is_named_and_changes_nothing(seed, calls, monkeypatch, capsys):
     """Run the command, which detects crashes and hangs of its child processes and prints the seed."""
