@@ -43,6 +43,9 @@ _STEPS_OF_WAITING = 1 << 19
 # After an eighth of those steps, the clocks that threads read in such waits run faster. A wait with a timeout therefore
 # times out long before it is reported as a deadlock.
 _PATIENT_PART = 8
+# The size of a line of the processor's cache. Lines whose distance is a multiple of `_FEW_SETS` are in so few sets of
+# the cache that those of all 32 lanes may not fit.
+_LINE, _FEW_SETS = 64, 512
 
 
 class MemoryLike(Protocol):
@@ -189,9 +192,16 @@ class LaunchPlan:
             variables = (variable for body in entry.called for variable in body.local.values())
             bodies = sum(-(-variable.size // 16) * 16 for variable in variables)
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
+        self.local_stride = _local_stride(self.local_size)
         # The numbers of the multiprocessors that run the blocks, one block after another.
         self.multiprocessors = np.array(launch.multiprocessors or range(properties.get("sm_count", 1)), np.uint32)
         self.uniform_specials = _uniform_specials(*(extent == 1 for extent in (*launch.block, *launch.grid)))
+
+
+def _local_stride(size: int) -> int:
+    """Return the distance in bytes between the local memories of neighbouring lanes, a multiple of 16."""
+    stride = -(-size // 16) * 16
+    return stride + _LINE if stride and stride % _FEW_SETS == 0 else stride
 
 
 def plan_of(program: Program, launch: Launch, properties: Mapping[str, int]) -> LaunchPlan:
@@ -246,7 +256,7 @@ class LaunchState:
         self.plan = plan = plan_of(self.program, launch, properties)
         self.threads, self.blocks = plan.threads, plan.blocks
         self.shared_size, self.shared_end, self.shared_limit = plan.shared_size, plan.shared_end, plan.shared_limit
-        self.local_size = plan.local_size
+        self.local_size, self.local_stride = plan.local_size, plan.local_stride
         self.parameter_size = plan.parameter_size
         self.parameter_bytes = np.frombuffer(launch.parameters + plan.padding, np.uint8)
         self.runtime = DeviceRuntime()

@@ -72,7 +72,7 @@ class Chunk:
         self.exited_in_block = np.zeros(count, np.int64)
         self.shared_stride = state.shared_limit
         self.shared = shared_space(state, np.zeros(count * self.shared_stride, np.uint8))
-        self.local_stride = -(-state.local_size // 16) * 16
+        self.local_stride = state.local_stride
         self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), state.local_size)
         self.barriers = Barriers()
         # Each output: the index of its block, its text, and its size in the device's buffer.

@@ -42,7 +42,7 @@ class Resident:
     """The memory of one block while it runs, or of a cluster's `blocks`: warps' states, shared and local memory."""
 
     def __init__(self, kernel: Kernel, state: LaunchState, warps: int, blocks: int = 1) -> None:
-        stride = -(-state.local_size // 16) * 16
+        stride = state.local_stride
         # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
         self._parts = Parts(
             {
@@ -140,7 +140,7 @@ class Buffers:
         context[Context.WORKSPACE_SIZE] = _PAGE
         context[Context.SHARED_END] = state.shared_end
         context[Context.SHARED_LIMIT] = state.shared_limit
-        context[Context.LOCAL_STRIDE] = -(-state.local_size // 16) * 16
+        context[Context.LOCAL_STRIDE] = state.local_stride
         context[Context.LOCAL_SIZE] = state.local_size
         context[Context.WARPS] = warps
         context[Context.LAST_BLOCK] = state.blocks
