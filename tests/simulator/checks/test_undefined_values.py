@@ -32,11 +32,13 @@ KERNEL = """.visible .entry k(.param .u64 out, .param .u64 in) {{
     ret;
 }}
 """
-# Each gives %x a value in the lower lanes only: the others never write it, or load what nothing has written.
+# Each gives %x a value in the lower lanes only: the others never write it, load what nothing has written, or shuffle
+# from lanes that have ended.
 SOURCES = {
     "register": "@!%low bra NOWHERE; add.u32 %x, %lane, 7; NOWHERE:",
     "global": "ld.global.u32 %x, [%i];",
     "shared": "@%low st.shared.u32 [%z], %z; ld.shared.u32 %x, [%z];",
+    "shuffle": "setp.ge.u32 %q, %lane, 24; @%q exit; shfl.sync.down.b32 %x, %lane, 8, 31, 0xffffffff;",
 }
 # Nothing depends on the value of the upper lanes.
 IGNORED = {

@@ -172,7 +172,7 @@ class Layout:
 def lay_out(program: Program, local_size: int, follows: bool = False) -> Layout:
     """Return the layout of a kernel and of all functions that it calls.
 
-    `follows` says that loads may read undefined values.
+    `follows` says that loads and shuffles may read undefined values.
     """
     layout = Layout([], [])
     shared = {code.name: Instance(code, 0, None, None, shared=True) for code in _shared(program)}
@@ -210,7 +210,7 @@ def lay_out(program: Program, local_size: int, follows: bool = False) -> Layout:
 def _maybe_undefined(code: Code, follows: bool) -> list[int]:
     """Return the slots of a kernel that may be read before they are written, and those computed from them.
 
-    With `follows`, these are also the slots that are loaded.
+    With `follows`, these are also the slots that are loaded, or shuffled from other lanes.
     """
     found = set(code.blocks[0].live_slots)
     touched = []
@@ -218,7 +218,7 @@ def _maybe_undefined(code: Code, follows: bool) -> list[int]:
         row = form_of(instruction).row
         if row.flow != "fresh":
             touched.append(code.touched(instruction))
-        elif follows and row.access == "ld":
+        elif follows and (row.access == "ld" or row.name == "shfl"):
             found.update(code.touched(instruction)[1])
     before = -1
     while found and before != len(found):

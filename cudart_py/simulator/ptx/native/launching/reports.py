@@ -94,10 +94,11 @@ def _mask_key(launch: NativeLaunch, number: int) -> tuple[str, int]:
 def allow_absent(launch: NativeLaunch, number: int) -> None:
     """Raise SpeculationFailed for lanes that shuffle from inactive ones, unless their member mask has been reported.
 
-    The values are undefined, and machine code doesn't follow them. The number is as in `asked`.
+    The values are undefined, and only code that is made for that follows them, in the kernel itself. The number is as
+    in `asked`.
     """
     if _mask_key(launch, number) not in launch.findings:
-        raise SpeculationFailed
+        raise SpeculationFailed(counts=bool(launch.context[Context.FOLLOWS]), unwritten=True)
 
 
 def report_findings(launches: Sequence[NativeLaunch]) -> None:

@@ -185,7 +185,9 @@ class Checking:
             self._call(f"awaited.{event.removeprefix('wait_')}", self._context, mask)
 
     def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
-        """Ask Python whether the launch may go on, if any lane shuffles from an inactive one."""
+        """Follow the values of lanes that shuffle from inactive ones, or ask Python whether the launch may go on."""
+        if self.undefined.received(instruction, instance, lanes):
+            return
         with when(self._b, self._b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
             self._tell(HostCall.ABSENT, lanes, instruction, instance)
             self._stop_after_a_doubt()

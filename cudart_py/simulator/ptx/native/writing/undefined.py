@@ -6,8 +6,8 @@ whether there may be something to report. It keeps, for each register concerned,
 is undefined. Results are undefined by the rules of the checks (`Row.flow`), but with one bit per lane rather than per
 byte. If a branch, an address, a store, an atomic operation or a call depends on an undefined value, there is a doubt.
 
-Values that are loaded, and those in shared memory, are followed only if the code is made for that: at first, each load
-of unwritten memory raises a doubt.
+Values that are loaded or shuffled, and those in shared memory, are followed only if the code is made for that: at
+first, each load of unwritten memory and each shuffle from an inactive lane raises a doubt.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Value = Any
 
 
 class Undefined:
-    """The generator of the code that follows undefined values, also those that are loaded if `follows`.
+    """The generator of the code that follows undefined values, also those that are loaded or shuffled if `follows`.
 
     `doubt_if` raises a doubt if a condition holds.
     """
@@ -96,6 +96,13 @@ class Undefined:
             self._set(instance.code.touched(instruction)[1], lanes, mask)
         else:
             self._doubt_if(b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
+
+    def received(self, instruction: Instruction, instance: Instance, lanes: Value) -> bool:
+        """Generate the effect of lanes that shuffle from inactive ones; return whether their values are followed."""
+        if not self._follows or instance is not self._main:
+            return False
+        self._set(instance.code.touched(instruction)[1], I32(-1), lanes)
+        return True
 
     def access(self, kind: str, space: str, address: Value, size: int, mask: Value, site: Site) -> None:
         """Generate the effect of an access on the marks of shared memory."""
