@@ -101,6 +101,8 @@ class LaunchChecks(Observer):
             concurrent=self._concurrent,
         )
         self.watch = frozenset({"checks"}) if self._racing else None
+        if not self._racing:
+            self.lack_records()
 
     def has_mistake(self) -> bool:
         """Return whether there is a finding in this launch, or were findings in many launches of the kernel."""

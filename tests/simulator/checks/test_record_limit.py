@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.simulator.checks import native_records
+from cudart_py.simulator.checks import launch_checks, native_records
 from cudart_py.simulator.ptx.running import runs as numpy_runs
 from cudart_py.simulator.ptx.running.observer import site_numbers
 from cudart_py.simulator.state.memory.records import record_limit
@@ -125,6 +125,18 @@ def test_a_long_launch_whose_accesses_cannot_be_recorded_runs_in_machine_code_an
     monkeypatch.undo()
     # It is not known what the launch has written.
     assert found(kernels["first"][1, 256], x, out, count - 256) == []
+
+
+def test_a_launch_with_more_threads_than_a_record_can_name_runs_in_machine_code_and_is_not_checked(
+    kernels: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    threads, count = 1 << 22, 1 << 16
+    monkeypatch.setattr(launch_checks, "MOST_THREADS", threads)
+    monkeypatch.setattr(numpy_runs, "_run_chunks", None)
+    x = cuda.empty(count, np.uint8)
+    assert found(kernels["fill"][threads // 256, 256], x, count, 1) == []
+    np.testing.assert_array_equal(x.to_host(), 7)
 
 
 def test_the_limit_counts_the_sites_of_machine_codes_records(limit: record_limit.RecordLimit) -> None:
