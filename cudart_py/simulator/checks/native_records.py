@@ -84,6 +84,11 @@ class NativeRecords:
         self._unwritten[start] = shadow, shift, kept
         return replace(kept, unwritten=True)
 
+    def are_needless(self, start: int) -> bool:
+        """Return whether loads need no records of the allocation that starts at an address: all of it is written."""
+        initialised: bool = self._memory.shadow(start).initialised
+        return initialised
+
     def races(
         self,
         used: Mapping[int, tuple[int, int]],

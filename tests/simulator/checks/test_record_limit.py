@@ -98,6 +98,29 @@ def test_records_go_with_the_memory_that_they_are_about(kernels, engine, limit):
         assert limit.taken == before
 
 
+def test_machine_code_needs_no_records_of_memory_that_a_launch_only_reads(kernels, limit, monkeypatch, capsys):
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
+    numbers = np.arange(2 * MEBIBYTE, dtype=np.int32)
+    even, odd, out = cuda.to_device(numbers), cuda.to_device(-numbers), cuda.empty(4096, np.int32)
+    before = limit.taken
+    assert found(kernels["either"][16, 256], even, odd, out) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(numpy_runs, "_run_chunks", None)
+        assert found(kernels["either"][16, 256], even, odd, out) == []
+    np.testing.assert_array_equal(out.to_host(), np.where(numbers % 2, -numbers, numbers)[:4096])
+    assert limit.taken - before < MEBIBYTE // 2
+    assert capsys.readouterr().err == ""
+
+
+def test_reads_race_with_writes_of_a_later_launch_to_memory_that_had_no_records_before(kernels, engine):
+    x, y, out = (cuda.to_device(np.arange(257, dtype=np.int32)) for _ in range(3))
+    for _ in range(2):
+        assert found(kernels["either"][1, 256], x, y, out) == []
+    (text,) = found(kernels["either"][1, 256], x, y, y[1:])
+    assert "race: " in text
+
+
 def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_was_written_before(limit):
     before, shadow = limit.taken, ShadowMemory(4096, 1 << 18, False)
     shadow.fill(4096 + 100, 200)

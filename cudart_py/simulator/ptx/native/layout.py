@@ -282,8 +282,9 @@ class SiteCheck(IntEnum):
 class ExtentCheck(IntEnum):
     """The words of the checks' state for an allocation.
 
-    `READY` is 1 if the other words are valid, and 2 if the launch has also used the allocation. `FLOOR` is 1 if the
-    checks look for reads of unwritten memory. `LOADED` is one more than the number of a site that has loaded from the
+    `READY` is 1 if the other words are valid, and 2 if the launch has also used the allocation. `WRITES` is 0 if there
+    are no records, because only loads use the allocation, and need none. `FLOOR` is 1 if the checks look for reads of
+    unwritten memory. `LOADED` is one more than the number of a site that has loaded from the
     allocation without a record, and `STORED` says whether the launch has stored to it.
     """
 
@@ -417,7 +418,8 @@ class HostCall(IntEnum):
     # Execute an instruction. The number contains its site in its lower half, and the mask of lanes in its upper half.
     # The registers that it reads are in the exchange buffer, and afterwards those that it writes.
     EXECUTE = 1
-    # For the checks: save a granule of memory, or prepare the records of an allocation. The number is its index.
+    # For the checks: save a granule of memory, or prepare the row of an allocation. The number is its index; the upper
+    # half of `PREPARE`'s says whether the allocation needs records.
     SAVE = 2
     PREPARE = 3
     # For the checks: lanes execute a fence or a strong access, a warp or a block synchronises after one, or a thread

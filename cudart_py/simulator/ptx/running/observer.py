@@ -138,6 +138,9 @@ class AccessRecords(Protocol):
         None means that they would cost too much; the NumPy engine then runs the launch.
         """
 
+    def are_needless(self, start: int) -> bool:
+        """Return whether loads need no records of the allocation that starts at an address: all of it is written."""
+
     def races(
         self,
         used: Mapping[int, tuple[int, int]],

@@ -219,6 +219,10 @@ class CheckTables:
         self._flagged.append(part)
         self.flags[part] = 1
 
+    def prepare_unrecorded(self, index: int) -> None:
+        """Make the row of an allocation ready for loads that are not recorded, now and in later launches."""
+        self.extents[index][ExtentCheck.READY] = self._new_extents[index][ExtentCheck.READY] = 1
+
     def prepare(self, index: int, records: PieceRecords) -> None:
         """Make the row of an allocation ready, which refers to its records."""
         row = self.extents[index]
@@ -230,6 +234,8 @@ class CheckTables:
         row[ExtentCheck.READY] = 1
         if not records.unwritten:
             self._new_extents[index] = row
+            # The launch may have loaded from the allocation before it needed records.
+            self._new_extents[index][ExtentCheck.LOADED] = 0
             self._lasting[index] = weakref.ref(records)
 
 
@@ -317,8 +323,15 @@ class Speculation:
         self._together[number + count] = count
         self._tables.flag(number, count)
 
-    def _prepare(self, index: int) -> None:
-        if self._tables.extents[index][ExtentCheck.READY]:
+    def _prepare(self, number: int) -> None:
+        """Prepare the row of an allocation; the number's lower half is its index, the rest says if it needs records."""
+        index, recorded = number & 0xFFFFFFFF, number >> _LANES
+        row = self._tables.extents[index]
+        if row[ExtentCheck.READY] and (row[ExtentCheck.WRITES] or not recorded):
+            # Another thread has had it prepared in the meantime.
+            return
+        if not recorded and self._records.are_needless(self._starts[index]):
+            self._tables.prepare_unrecorded(index)
             return
         records = self._records.of(self._starts[index], self._shift)
         if records is None:

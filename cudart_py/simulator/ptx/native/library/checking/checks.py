@@ -136,8 +136,9 @@ class _Check(LaneByLane):
             address = self.lane(0, lane)
             with when(b, b.not_(known(address)), likely=False):
                 self._find(address)
-            # An address outside is a fault, which the access itself detects.
-            with when(b, known(address), likely=True):
+            # An address outside is a fault, which the access itself detects. Loads may need no records.
+            recorded = b.icmp_unsigned("!=", kept(SiteCheck.WRITES), I64(0))
+            with when(b, b.and_(known(address), recorded), likely=True):
                 piece = self.piece_of(address, kept(SiteCheck.LOW))
                 writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)
                 for records, lines in ((writes, SiteCheck.WRITE_LINES), (reads, SiteCheck.READ_LINES)):

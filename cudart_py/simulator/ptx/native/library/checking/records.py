@@ -229,6 +229,7 @@ def build_find(module: ir.Module, name: str) -> None:
     """Build ``find.(context, site, address, stores)``.
 
     The function makes the allocation at the address the site's current allocation, and returns whether there is one.
+    An allocation of which loads alone are checked, none of them recorded, needs no records.
     """
     b, (context, site, address, stores) = begin(module, name, I1, [PTR, I32, I64, I1])
     place, start, end = extent_of(b, context, address)
@@ -240,11 +241,18 @@ def build_find(module: ir.Module, name: str) -> None:
     def get(word: ExtentCheck) -> Value:
         return b.load(b.at(extent, 8 * word), typ=I64)
 
-    with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0)), likely=False):
-        ask_python(b, context, HostCall.PREPARE, place)
-        with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0))):
-            b.ret(I1(0))
     kept = site_row(b, context, site)
+    recorded = b.or_(b.load(b.at(kept, 8 * SiteCheck.RECORDS), typ=I64), b.word(context, Context.COMPLETE))
+    recorded = b.or_(stores, b.icmp_unsigned("!=", recorded, I64(0)))
+
+    def missing() -> Value:
+        unready = b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0))
+        return b.or_(unready, b.and_(recorded, b.icmp_unsigned("==", get(ExtentCheck.WRITES), I64(0))))
+
+    with when(b, missing(), likely=False):
+        ask_python(b, context, HostCall.PREPARE, b.or_(place, b.shl(b.zext(recorded, I64), I64(LANES))))
+        with when(b, missing()):
+            b.ret(I1(0))
     for name in ("WRITES", "READS", "WRITE_LINES", "READ_LINES", "FLOOR"):
         b.store(get(ExtentCheck[name]), b.at(kept, 8 * SiteCheck[name]))
     b.store(start, b.at(kept, 8 * SiteCheck.LOW))
