@@ -88,6 +88,7 @@ DEFINED = {
     "set to ones": "or.b32 %r3, %r1, 0xff; st.global.u8 [%d8], %r3",
     "packed before": "mov.b32 %r3, {5, %s1}; st.global.u16 [%d8], %r3",
     "packed and taken out": "mov.b32 %r3, {%s1, %s2}; mov.b32 {%s3, %s4}, %r3; st.global.u16 [%d8], %s4",
+    "moved beside": "mov.v2.b32 {%r3, %r4}, {%r1, %r2}; st.global.u32 [%d8], %r4",
     "chosen by number": "prmt.b32 %r3, %r1, 7, 0x3214; st.global.u8 [%d8], %r3",
     "a field": "bfi.b32 %r3, %r2, %r1, 16, 8; bfe.u32 %r4, %r3, 16, 8; st.global.u32 [%d8], %r4",
     "a difference of bytes": (
@@ -122,6 +123,10 @@ UNDEFINED = {
     "widened": "cvt.s64.s32 %d2, %r1; st.global.u64 [%d8], %d2",
     "widened with zeros": "cvt.u64.u32 %d2, %r1; mul.lo.s64 %d3, %d2, 4; st.global.u64 [%d8], %d3",
     "the other half": "mov.b32 %r3, {%s1, %s2}; mov.b32 {%s3, %s4}, %r3; st.global.u16 [%d8], %s3",
+    "the upper half of an element": (
+        "bfi.b32 %r3, %r2, %r1, 0, 16; mov.v2.b32 {%r4, %r5}, {%r3, %r2}; shr.u32 %r5, %r4, 16; "
+        "st.global.u16 [%d8], %r5"
+    ),
     "chosen by number": "prmt.b32 %r3, %r1, 7, 0x3214; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
     "a field": "bfe.s32 %r3, %r1, 3, 5; st.global.u32 [%d8], %r3",
     "a difference of bytes": (

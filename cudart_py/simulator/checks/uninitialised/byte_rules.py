@@ -19,7 +19,7 @@ from ...ptx.compiling.analysis.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcode_table.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Immediate, Instruction, Operand, Register, items_of
-from ...ptx.syntax.types import TYPE_SIZES
+from ...ptx.syntax.types import TYPE_SIZES, type_size
 from .matrix_rules import MatrixRule, matrix_rules
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def loaded(code: Code, site: Instruction, slot: int) -> int:
     """Return the marks of a register into which an instruction has loaded uninitialised bytes."""
     whole = undefined(code, slot)
     kind = form_of(site).type
-    low = (1 << TYPE_SIZES[kind]) - 1 & whole
+    low = (1 << type_size(kind)) - 1 & whole
     return whole if kind.startswith("s") else low | (whole & ~low) << 8
 
 
@@ -213,14 +213,18 @@ def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
     to, source = instruction.operands[:2]
     targets = items_of(to)
     pieces = items_of(source)
-    size = max(TYPE_SIZES[form.type] // len(pieces), 1)
+    # The type is that of a whole, or that of each element of a vector move.
+    size = max(TYPE_SIZES[form.type] * form.vector // len(pieces), 1)
     flat = [byte for piece in pieces for byte in _bytes(code, piece, size)]
     each = len(flat) // len(targets)
-    return tuple(
-        Rule(code.slot(target.name), "rest", tuple((byte,) for byte in flat[number * each : (number + 1) * each]))
-        for number, target in enumerate(targets)
-        if isinstance(target, Register)
-    )
+    found = []
+    for number, target in enumerate(targets):
+        if isinstance(target, Register):
+            slot, value = code.slot(target.name), flat[number * each : (number + 1) * each]
+            # The registers of a vector move may be wider than its type.
+            value += [value[-1] if form.type[0] == "s" else _CONSTANT] * (width(code, slot) - each)
+            found.append(Rule(slot, "rest", tuple((byte,) for byte in value)))
+    return tuple(found)
 
 
 def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:

@@ -23,6 +23,8 @@ _SOURCES = {"1": r"b[0-3]|h[01]", "2": r"h[0-3]{2}", "4": r"b[0-7]{4}"}
 # The selectors of destinations; those of several parts are masks, from the highest part to the lowest.
 _DESTINATIONS = {"1": r"b[0-3]|h[01]", "2": r"h1?0|h1", "4": r"b(?=.)3?2?1?0?"}
 LITERALS = {INTEGER, SINGLE, DOUBLE}
+# The size in bytes of the largest vector that an instruction moves.
+_LARGEST_VECTOR = 32
 
 
 @cache
@@ -76,8 +78,8 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return "" if kind == MEMORY else "is not an address in brackets"
     if pattern == "V":
         items = kind if isinstance(kind, tuple) else (kind,)
-        if len(items) != form.vector or items[0] == TEXTURE:
-            return f"has {len(items)} elements, not {form.vector}"
+        if found := _size_mistake(form, items):
+            return found
         return next(filter(None, (_source(item, form.types[0], wider=True) for item in items)), "")
     if pattern == "F":
         return _fragment(kind, fragment_length(form, place), register_type(form, place))
@@ -101,6 +103,14 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
     if pattern == "A":
         return _source(kind, "u64") and _source(kind, "u32")
     return _source(kind, form.type_of(pattern), pattern.endswith("~"))
+
+
+def _size_mistake(form: Form, items: tuple[Kind, ...]) -> str:
+    """Return how a vector has the wrong number of elements, or more bytes than any instruction moves."""
+    if len(items) != form.vector or items[0] == TEXTURE:
+        return f"has {len(items)} elements, not {form.vector}"
+    size = form.vector * type_size(form.types[0])
+    return f"has {size} bytes, more than {_LARGEST_VECTOR}" if size > _LARGEST_VECTOR else ""
 
 
 def _source(kind: Kind, wanted: str, wider: bool = False) -> str:
@@ -137,8 +147,8 @@ def _destination(form: Form, pattern: str, kind: Kind) -> str:
     """Return why an operand can't be written as a type."""
     if pattern == "V":
         items = kind if isinstance(kind, tuple) else (kind,)
-        if len(items) != form.vector:
-            return f"has {len(items)} elements, not {form.vector}"
+        if found := _size_mistake(form, items):
+            return found
         return next(filter(None, (_register(item, form.types[0], True) for item in items)), "")
     wanted, wider = form.type_of(pattern), pattern.endswith("~")
     if not isinstance(kind, tuple):

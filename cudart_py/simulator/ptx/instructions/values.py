@@ -223,7 +223,9 @@ class Value:
 
     def read_as(self, type: str) -> Value:
         """Return the same bits as a type of the same width."""
-        if "f" in (self.type[0], type[0]) and self.type != type and self.known is None:
+        if self.type == type:
+            return self
+        if "f" in (self.type[0], type[0]) and self.known is None:
             return self.of(self.builder.reinterpret(self.raw, type), type)
         return Value(self.builder, type, self._raw if "f" not in (self.type[0], type[0]) else None, self.known)
 

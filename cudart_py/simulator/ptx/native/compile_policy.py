@@ -57,6 +57,8 @@ _LEAST_ADDRESS = 1 << 40
 # This constant and larger ones are sentinels and masks.
 _LEAST_SENTINEL = (1 << 31) - 1
 _PLACES = frozenset({"%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid"})
+# The size of the largest numbers that are bounds.
+_LARGEST_BOUND = 8
 # The instructions whose constants are bounds; those of others are steps, masks and so on.
 _BOUNDING = ("mov", "setp")
 
@@ -354,6 +356,8 @@ def _bounds_of(form: Form, operand: Operand, places: dict[str, int]) -> _Bounds:
     if isinstance(operand, Symbol):
         return _Bounds(0, frozenset(), frozenset({operand.name.split(".")[0]}) & _PLACES)
     if isinstance(operand, Access) and isinstance(operand.base, Symbol) and operand.base.name in places:
-        offset = places[operand.base.name] + operand.base.offset + operand.offset
-        return _Bounds(0, frozenset({(offset, f"i{type_size(form.type)}")}), frozenset())
+        offset, size = places[operand.base.name] + operand.base.offset + operand.offset, type_size(form.type)
+        # No bound has 16 bytes.
+        parameters = {(offset, f"i{size}")} if size <= _LARGEST_BOUND else set()
+        return _Bounds(0, frozenset(parameters), frozenset())
     return _NONE

@@ -40,6 +40,8 @@ NO_PTX = {
     "ld.global.u32 %r1, [_];": "_ cannot be used as an address",
     "ld.global.f32 %e1, [%d1];": "operand 1 is a register of .f64, not of .f32",
     "ld.global.v2.u32 %r1, [%d1];": "operand 1 has 1 elements, not 2",
+    "ld.global.v8.b64 {%d1, %d1, %d1, %d1, %d1, %d1, %d1, %d1}, [%d1];": "operand 1 has 64 bytes, more than 32",
+    "st.global.v8.b64 [%d1], {%d1, %d1, %d1, %d1, %d1, %d1, %d1, %d1};": "operand 2 has 64 bytes, more than 32",
     "ld.param.u64 %d1, [n];": "bytes 0 to 7 aren't within n, which has 4",
     "st.param.u32 [n], %r1;": "n is not a parameter that can be written here",
     "st.param.u32 [%d1], %r1;": "a function's parameter has no address in a register",

@@ -114,14 +114,28 @@ def test_a_long_loop_of_one_thread_is_compiled_at_once(name, n, times, first):
     assert kernels.get(out, 1, np.uint32)[0] == generated(first, times)
 
 
+def test_a_parameter_of_16_bytes_is_no_bound():
+    text = """.visible .entry count(.param .align 16 .b8 n[16], .param .u64 out) {
+        .reg .b128 both; .reg .b64 low, high, i, to; .reg .pred p;
+        ld.param.b128 both, [n]; mov.b128 {low, high}, both; mov.u64 i, 0;
+        again: add.u64 i, i, 1; setp.lt.u64 p, i, low; @p bra again;
+        ld.param.u64 to, [out]; st.global.u64 [to], i; ret;
+    }"""
+    kernels = Kernels(Module(HEAD + text), engine="auto")
+    out = kernels.zeros(1, np.uint64)
+    kernels.launch("count", 1, 1, np.array([5, 9], np.uint64), out)
+    assert kernels.get(out, 1, np.uint64)[0] == 5
+
+
 def test_a_short_loop_is_not_compiled():
-    kernels = fresh()
     for name, blocks, threads, n in (
         ("turns", 1, 1, 20),
         ("share", 1, 256, 5000),
         ("share_among_blocks", 40, 256, 200_000),
         ("share_among_blocks", 512, 256, 131_072),
     ):
+        # Without the time of earlier launches, which may have taken long.
+        kernels = fresh()
         kernels.launch(name, blocks, threads, n, kernels.zeros(n), steps=None)
         assert not kernels.ran_natively(name)
 
