@@ -1,10 +1,9 @@
 """A small memory and a runner, to execute kernels with the PTX machine alone, without a driver."""
 
 import itertools
-import math
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +15,6 @@ from cudart_py.compilation import cache, headers
 from cudart_py.compilation.programs import library_path, library_version, run_nvrtc
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import Fault, Launch, Module, load_module, native_engine, run
-from cudart_py.simulator.ptx.compiling.forms import Form, Row
-from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import find_forms
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
 
@@ -92,16 +89,6 @@ class Memory:
 
     def is_freed(self, address: int) -> bool:
         return False
-
-
-def spellings(row: Row) -> Iterator[tuple[str, Form | None]]:
-    """Yield opcodes that a row allows, with their forms: about 24 per pattern, spread evenly over all its spellings."""
-    for pattern in row.patterns:
-        choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
-        step = max(math.prod(map(len, choices)) // 24, 1) | 1
-        for words in itertools.islice(itertools.product(*choices), 0, None, step):
-            opcode = ".".join([row.name, *filter(None, words)])
-            yield opcode, next((form for form in find_forms(opcode) if form.operands == pattern.operands), None)
 
 
 def storing(result: str, body: str, before: str = "") -> Module:

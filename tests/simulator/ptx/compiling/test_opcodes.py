@@ -1,30 +1,39 @@
 """Every form in the table of opcodes runs, with operands that differ between threads, and with uniform ones."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from cudart_py.profiling.diagrams.accesses import draw_access
+from cudart_py.profiling.warp_records import record_of
+from cudart_py.simulator.calls.launches.observers import Observers
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.counters.launch_counters import LaunchCounters
+from cudart_py.simulator.counters.warp_recorder import WarpRecorder
+from cudart_py.simulator.debugging.moments import Moment
+from cudart_py.simulator.debugging.recorder import Recorder
 from cudart_py.simulator.ptx import load_module
-from cudart_py.simulator.ptx.compiling.forms import Form
-from cudart_py.simulator.ptx.compiling.fragments import fragment_length, register_type
+from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS, TABLE, find_forms
-from cudart_py.simulator.ptx.syntax.types import type_size
-from tests.simulator.ptx.machine import HEAD, Kernels, spellings
+from cudart_py.simulator.ptx.running.observer import Observer
+from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
+from tests.simulator.ptx.machine import HEAD, Kernels
+from tests.simulator.ptx.spellings import DECLARATIONS, MODULE, ROWS_IN_SHARED, Style, exists, spellings, statement
 
 # Instructions that other tests run: those that end basic blocks, and those that need a texture or a surface.
 ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "tld4", "suld", "sust"}
-# Instructions that access rows of matrices in shared memory, even through generic addresses.
-ROWS_IN_SHARED = {"ldmatrix", "stmatrix"}
 
-PROLOGUE = """
-    .reg .b16 same16_<8>, each16_<8>; .reg .b32 same32_<9>, each32_<9>; .reg .b64 same64_<9>, each64_<9>, memory, where;
-    .reg .f32 fsame32_<8>, feach32_<8>; .reg .f64 fsame64_<8>, feach64_<8>; .reg .pred psame_<8>, peach_<8>;
-    .reg .b8 same8_<8>, each8_<8>; .reg .b128 same128_<8>, each128_<8>;
-    .shared .align 16 .b8 tile[4096]; .shared .align 8 .b64 barrier; .local .align 16 .b8 spill[256];
+BYTES = 8192
+# The first of the operands that differ between threads, from which the others are computed.
+DEFINED = "mov.u32 each32_8, %tid.x;"
+UNDEFINED = "ld.global.u32 each32_8, [memory]; mad.lo.u32 each32_8, each32_8, 0, %tid.x;"
+PROLOGUE = f"""
+    {DECLARATIONS}
     ld.param.u64 memory, [out];
     mbarrier.init.shared.b64 [barrier], 1048575;
-    mov.u32 each32_8, %tid.x; mov.u32 same32_8, 3; cvt.u64.u32 each64_8, each32_8; mov.u64 same64_8, 3;
+    {DEFINED} mov.u32 same32_8, 3; cvt.u64.u32 each64_8, each32_8; mov.u64 same64_8, 3;
     setp.lt.u32 peach_0, each32_8, 7; setp.lt.u32 psame_0, same32_8, 7;
 """
 
@@ -42,70 +51,11 @@ def _prologue() -> str:
     return text
 
 
-def _register(kind: str, type_name: str, number: int) -> str:
-    if type_name == "pred":
-        return f"p{kind}_{number}"
-    bits = 8 * type_size(type_name)
-    return f"{'f' if type_name in ('f32', 'f64') else ''}{kind}{bits}_{number}"
+NAMES = sorted({row.name for row in ROWS} - ELSEWHERE)
 
 
-def _memory(form: Form, place: int) -> str:
-    """Return an address operand in the state space that the form accesses."""
-    row, words = form.row, form.words
-    if "mbarrier::complete_tx::bytes" in words:
-        return "[barrier]" if place else "[tile]"
-    if row.converges:
-        return "[where]"
-    if row.access == "mbarrier" or "mbarrier" in words:
-        return "[barrier]"
-    if row.access == "cp":
-        return "[memory]" if place else "[tile]"
-    return {"shared": "[tile]", "local": "[spill]", "const": "[table]", "param": "[out]"}.get(form.space, "[memory]")
-
-
-def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
-    row = form.row
-    if "bulk" in form.words and pattern[0] != "#":
-        # A bulk copy of 16 bytes takes two memory operands, a size, a barrier, and a mask of the blocks of a cluster.
-        memory = {"global": "[memory]", "shared": "[tile]"}
-        return {"u32": "16", "u16": "1"}.get(pattern) or ("[barrier]" if place == 3 else memory[form.spaces[place]])
-    if pattern == "M":
-        return _memory(form, place)
-    if pattern in ("V", "=V"):
-        letter = kind if pattern == "V" else "same"
-        items = [_register(letter, form.types[0], item) for item in range(form.vector)]
-        return items[0] if form.vector == 1 else "{" + ", ".join(items) + "}"
-    if pattern in ("F", "=F", "+F"):
-        bits = register_type(form, place)[1:]
-        return "{" + ", ".join(f"{kind}{bits}_{item % 8}" for item in range(fragment_length(form, place))) + "}"
-    if row.name == "wgmma" and pattern == "b64":
-        return "64"  # a matrix descriptor: 64 * 16 bytes is the first address after the reserved shared memory
-    if pattern[0] == "#":
-        return str(min(int(pattern[1:]), 1))
-    if pattern[0] == "@":
-        return pattern.rpartition("/")[2].removeprefix("@")
-    if pattern in ("A", "B", "N", "Z"):
-        return {"A": f"{kind}64_8", "B": "1", "N": "32", "Z": "16"}[pattern]
-    name = form.types[0] if pattern.strip("=") == "P" else form.type_of(pattern)
-    if pattern[0] == "=":
-        first = _register("same", name, 0)
-        return f"{first}|psame_1" if "&" in pattern or ("|" in pattern and "all" in form.words) else first
-    if row.converges == "members" and place == len(form.operands) - 1:
-        return "-1"  # the member mask, which names all lanes
-    return _register(kind, name, place + 1)
-
-
-def _instruction(form: Form, opcode: str, kind: str) -> str:
-    patterns = [pattern for pattern in form.operands if not pattern.endswith("?")]
-    operands = [_operand(form, pattern, kind, place) for place, pattern in enumerate(patterns)]
-    if "L2::cache_hint" in form.words:
-        operands.append(_register(kind, "b64", 0))
-    return f"{opcode} {', '.join(operands)};"
-
-
-@pytest.mark.parametrize("name", sorted({row.name for row in ROWS} - ELSEWHERE))
-def test_all_rows_of_an_opcode_run(name: str) -> None:
-    """Every instruction that the table accepts when a module is loaded can be executed."""
+def kernels_of(name: str, kinds: Sequence[str], prologue: str) -> Kernels:
+    """Return a kernel `k` that executes the spellings of an opcode, with operands of the given kinds."""
     # Initialise the barrier before each instruction, because one of them invalidates it.
     ready = "mbarrier.init.shared.b64 [barrier], 1048575;" if name == "mbarrier" else ""
     body = ""
@@ -114,17 +64,76 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
         for opcode, form in itertools.islice(spellings(row), 0, None, 5 if name == "wgmma" else 1):
             where = "tile" if form.space == "shared" or name in ROWS_IN_SHARED else "memory"
             generic = "cvta.shared.u64 where, where;" if where == "tile" and form.space == "generic" else ""
-            fragments = [place for place, operand in enumerate(form.operands) if operand.lstrip("=+") == "F"]
             # Leave out matrix shapes that do not exist for a type, st.param, which the tests of calls run, and copies
             # of boxes and of tensor maps, which tests/launch runs.
             elsewhere = (name, form.space) == ("st", "param") or "D" in form.operands or "cp_fenceproxy" in form.words
-            if all(fragment_length(form, place) for place in fragments) and not elsewhere:
-                texts = (_instruction(form, opcode, kind) for kind in ("each", "same"))
+            if exists(form) and not elsewhere:
+                texts = (statement(form, opcode, Style(kind)) for kind in kinds)
                 body += "".join(f"{ready} mov.u64 where, {where}; {generic} {text}\n" for text in texts)
-    kernel = f".visible .entry k(.param .align 16 .b8 out[256]) {{ {_prologue()}\n{body}\n}}"
-    kernels = Kernels(load_module(f"{HEAD}.const .align 16 .b8 table[256];\n{kernel}"))
-    memory = kernels.put(np.zeros(8192, np.uint8))
-    kernels.launch("k", 1, 32, memory.to_bytes(8, "little") + bytes(248))
+    kernel = f".visible .entry k(.param .align 16 .b8 out[256]) {{ {prologue}\n{body}\n}}"
+    return Kernels(load_module(f"{HEAD}{MODULE}{kernel}"))
+
+
+def launch(kernels: Kernels, memory: int, observer: Observer | None = None) -> None:
+    kernels.launch("k", 1, 32, memory.to_bytes(8, "little") + bytes(248), observer=observer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_rows_of_an_opcode_run(name: str) -> None:
+    """Every instruction that the table accepts when a module is loaded can be executed."""
+    kernels = kernels_of(name, ["each", "same"], _prologue())
+    launch(kernels, kernels.put(np.zeros(BYTES, np.uint8)))
+
+
+class Debugger:
+    """A debugger that never stops."""
+
+    stop_at_findings = is_interrupted = False
+
+    def stops_from(self, recorder: Recorder, first: int) -> int:
+        return first
+
+    def started(self, recorder: Recorder) -> None:
+        pass
+
+    def reached(self, moment: Moment) -> None:
+        pass
+
+    def found(self, moment: Moment) -> None:
+        pass
+
+    def finished(self) -> None:
+        pass
+
+
+def observe(name: str, *observers: Observer) -> None:
+    """Run the spellings of an opcode on undefined memory, mostly with undefined operands, with the checks."""
+    kernels = kernels_of(name, ["each"], _prologue().replace(DEFINED, UNDEFINED))
+    memory = kernels.put(np.zeros(BYTES, np.uint8))
+    kernels.memory.shadows[memory] = ShadowMemory(memory, BYTES, initialised=False)
+    launch(kernels, memory, Observers(*observers, LaunchChecks()))
+
+
+CALCULATING = {name for name in NAMES if all(isinstance(row.emit, Lowers) for row in TABLE[name])}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in CALCULATING)) for name in NAMES]
+)
+def test_all_rows_of_an_opcode_can_be_counted_recorded_and_checked(name: str) -> None:
+    counters, recorder = LaunchCounters(), WarpRecorder(0)
+    observe(name, counters, recorder)
+    assert counters.metrics["smsp__inst_executed.sum"] > 0
+    accesses = {(one.operation, one.space, one.size): one for one in record_of(recorder).accesses}
+    assert all(str(draw_access(access, "")) for access in accesses.values())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", NAMES)
+def test_all_rows_of_an_opcode_can_be_debugged(name: str) -> None:
+    recorder = Recorder(Debugger())
+    observe(name, recorder)
+    assert any(moment.running and moment.running.site.opcode.startswith(name) for moment in recorder.history)
 
 
 def test_all_forms_of_an_opcode_have_the_same_facts() -> None:

@@ -11,7 +11,8 @@ from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.fragments import fragment_of, fragments_of
 from cudart_py.simulator.ptx.compiling.opcode_table.matrix_opcodes import MATRIX_ROWS
 from cudart_py.simulator.ptx.operations.matrices import ELEMENTS
-from tests.simulator.ptx.machine import HEAD, Kernels, spellings
+from tests.simulator.ptx.machine import HEAD, Kernels
+from tests.simulator.ptx.spellings import spellings
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 

@@ -14,7 +14,8 @@ from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.syntax.types import type_size
-from tests.simulator.ptx.machine import HEAD, Kernels, spellings
+from tests.simulator.ptx.machine import HEAD, Kernels
+from tests.simulator.ptx.spellings import spellings
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 

@@ -15,7 +15,6 @@ from cudart_py.simulator.ptx.arrays import double
 from cudart_py.simulator.ptx.arrays import floats as arrays
 from cudart_py.simulator.ptx.arrays.floats import multiply_add_by_power, scratch
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS
-from tests.simulator.ptx.machine import spellings
 from tests.simulator.ptx.operations.references import (
     Array,
     assert_same_floats,
@@ -26,6 +25,7 @@ from tests.simulator.ptx.operations.references import (
     ieee_sum,
     operation,
 )
+from tests.simulator.ptx.spellings import spellings
 
 KINDS = {"f32": np.float32, "f64": np.float64}
 COUNT = 1000
