@@ -354,9 +354,8 @@ class Clock(IntEnum):
     parities of their phases when they were last looked at. From `WARPS` on, there is a clock for each warp, and then
     two for each barrier: one for all arrivals, and one for the arrivals up to the end of the last completed phase.
 
-    A clock has `ENTRIES` words. They are, for each warp, the time up to which its accesses happen before; for each warp
-    the time up to which its copies by ``cp.async`` are known to be complete; and for each barrier the time up to which
-    the bulk copies that it counts are complete.
+    A clock has `ENTRIES` words. They are, for each warp, the time up to which its accesses happen before, and from
+    `COPIES` on, for each warp, the time up to which its copies by ``cp.async`` are known to be complete.
     """
 
     COUNT = 0
@@ -364,8 +363,7 @@ class Clock(IntEnum):
     PARITIES = 40
     WARPS = 72
     COPIES = 32
-    BULK = 64
-    ENTRIES = 96
+    ENTRIES = 64
 
 
 class Readers(IntEnum):
