@@ -5,6 +5,7 @@ The fixture `processor_level` in `tests/conftest.py` runs a test with the native
 
 import platform
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 
@@ -41,15 +42,26 @@ ONE_BY_DEFAULT = [
 ]
 
 
+def compile_for(processor: Any) -> Any:
+    """Return a context in which the native engine generates code for another processor than this one.
+
+    Code for features that this processor lacks can be inspected, but not run.
+    """
+    from cudart_py.simulator.ptx.native import machine  # here, because it needs llvmlite
+
+    machine.host()  # because it initialises LLVM
+    return mock.patch.object(machine, "_chosen", processor)
+
+
 def compiled_for(level: Level) -> Any:
     """Return a context in which the native engine generates code for a level, even if this processor cannot run it."""
     from cudart_py.simulator.ptx.native import machine  # here, because it needs llvmlite
 
     if level.features == "host":
-        return machine.compile_for(machine.host()._replace(optimisation=level.optimisation))
+        return compile_for(machine.host()._replace(optimisation=level.optimisation))
     # Use the 512-bit registers, as the engine does on a host with AVX-512.
     features = "-prefer-256-bit" if level.features == "x86-64-v4" else ""
-    return machine.compile_for(machine.Processor(level.features, features, level.optimisation))
+    return compile_for(machine.Processor(level.features, features, level.optimisation))
 
 
 def runs_here(level: Level) -> bool:

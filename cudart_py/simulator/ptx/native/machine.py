@@ -6,8 +6,7 @@ import ctypes
 import hashlib
 import platform
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -102,27 +101,13 @@ def host() -> Processor:
     return Processor(llvm.get_host_cpu_name(), features)
 
 
+# Another processor than this one, for which tests compile.
 _chosen: Processor | None = None
 
 
 def processor() -> Processor:
     """Return the processor that machine code targets."""
     return _chosen or host()
-
-
-@contextmanager
-def compile_for(chosen: Processor) -> Iterator[None]:
-    """Compile for a processor other than this one, or at another optimisation level.
-
-    For tests: code for features that this processor lacks can be inspected, but not run.
-    """
-    global _chosen
-    host()  # because it initialises LLVM
-    before, _chosen = _chosen, chosen
-    try:
-        yield
-    finally:
-        _chosen = before
 
 
 def _target(optimisation: int | None = None) -> Any:

@@ -11,6 +11,7 @@ from cudart_py.simulator import ptx
 from cudart_py.simulator.ptx import Module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import compile_policy, machine
+from tests.processors import compile_for
 from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -230,7 +231,7 @@ def test_another_compiler_processor_and_optimisation_have_other_entries(store, t
     assert added(store, tmp_path)
     assert not added(store, tmp_path)
     for other in (machine.Processor(host.name, ""), host._replace(optimisation=1)):
-        with machine.compile_for(other):
+        with compile_for(other):
             assert added(store, tmp_path)
     monkeypatch.setattr(machine, "_compiler", lambda: "another one")
     assert added(store, tmp_path)
