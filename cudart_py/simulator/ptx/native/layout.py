@@ -40,10 +40,11 @@ class Context(IntEnum):
     SPECIALS = 7
     # Each lane's thread index in its block: three rows (x, y, z) of 32 words per warp.
     THREADS = 8
-    # The shared memory of the current block, the offset at which its variables end, and its size.
+    # The shared memory of the current block, the offset at which its variables end, and the offset at which it ends for
+    # the hardware.
     SHARED = 9
     SHARED_END = 10
-    SHARED_BYTES = 11
+    SHARED_LIMIT = 11
     LOCAL = 12
     LOCAL_STRIDE = 13
     LOCAL_SIZE = 14
@@ -115,8 +116,6 @@ class Context(IntEnum):
     RELEASED = 62
     RECORD = 63
     ANSWER = 64
-    # The offset at which the block's shared memory ends for the hardware, beyond its variables.
-    SHARED_LIMIT = 65
     # The memory in which lanes save registers during calls of shared functions.
     SAVES = 66
     # For the checks: whether all loads from global memory must be recorded, because other work may overlap the launch.
@@ -176,9 +175,8 @@ class Head(IntEnum):
     # The lanes that continue without the missing members of their mask.
     FORCED = 3
     FRESH = 4
-    HELD = 5
-    SPINS = 6
-    NUMBER = 7
+    SPINS = 5
+    NUMBER = 6
     WORDS = 16
 
 

@@ -30,9 +30,8 @@ class Sites:
     `counted` describes the rows of access counts: each is the number of a site and the kind, space and size in bytes of
     its access. The checks record accesses in pieces of ``1 << shift`` bytes. `alone` says that each warp runs to its
     end before the next one starts, so all warps use the same warp state, and `spins` that lanes may wait for lanes of
-    other blocks. `atomics` says that the code has atomics, `calls` that it calls Python, `waits` that it waits at
-    barriers in memory, and `copies`, `fences` and `clocks` that the checks follow its asynchronous copies, its fences
-    and its barriers in memory.
+    other blocks. `atomics` says that the code has atomics, `calls` that it calls Python, and `copies`, `fences` and
+    `clocks` that the checks follow its asynchronous copies, its fences and its barriers in memory.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -46,7 +45,6 @@ class Sites:
     calls: bool = False
     copies: bool = False
     fences: bool = False
-    waits: bool = False
     clocks: bool = False
     bulk: bool = False
 

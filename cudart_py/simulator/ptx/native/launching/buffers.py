@@ -63,7 +63,6 @@ class Resident:
             self.records = [BlockRecords(kernel.sites, warps, *sizes) for _ in range(blocks)]
         # The words of the context that describe this memory and the records.
         self.words = self._parts.addresses | {
-            Context.SHARED_BYTES: state.shared_limit,
             Context.LOCAL_BYTES: stride * warps * LANES,
             Context.SAVES: self.saves.ctypes.data,
         }

@@ -166,7 +166,6 @@ def mbarrier(e: Emitter, i: Instruction, form: Form) -> None:
     none = b.const(I64, 0)
     if form.row.spins:
         # Python is told of the wait if it looks for a deadlock; it finds the same result.
-        e.sites.waits = True
         e.execute(i, condition=b.icmp_unsigned("!=", b.word(e.context, Context.TELL_WAITS), I64(0)))
         word = _operate(e, "look", space, address, site, none, none)
         passed = barriers.has_passed(_typed(e, word), _typed(e, given), parity="parity" in form.words)

@@ -134,7 +134,7 @@ class _Driver:
             self._each_state(self._begin_warp)
 
     def _begin_block(self) -> None:
-        self._clear(Context.SHARED, Context.SHARED_BYTES)
+        self._clear(Context.SHARED, Context.SHARED_LIMIT)
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
         self._set(Context.YIELDS, I64(0))
         self._set(Context.PATIENCE, I64(_PATIENCE))
