@@ -176,7 +176,6 @@ class Head(IntEnum):
     FORCED = 3
     FRESH = 4
     SPINS = 5
-    NUMBER = 6
     WORDS = 16
 
 

@@ -16,7 +16,7 @@ from ...syntax.instructions import Immediate, Instruction
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..instances import Instance, Layout, Place
-from ..layout import APART, BlockCheck, Context, Doubt, Head, HostCall, Status
+from ..layout import APART, BlockCheck, Context, Doubt, HostCall, Status
 from ..library.checking.clocks import EVENT
 from ..library.checking.comparing import LOADS
 from ..library.checking.copies import GROUPS
@@ -223,7 +223,7 @@ class Checking:
             with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
                 self._tell(HostCall.OUTSIDE, outside, site, place.instance)
         now = _advance(b, self._context)
-        warp = b.zext(b.load(self._schedule.head(Head.NUMBER), typ=I32), I64)
+        warp = b.word(self._context, Context.WARP_AT_HAND)
         b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))
         if self.copies:
             self._call("settle.warp", self._context)

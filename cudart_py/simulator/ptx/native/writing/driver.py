@@ -170,7 +170,6 @@ class _Driver:
         b.store(members, b.at(state, 4 * Head.ALIVE))
         b.store(I32(1), b.at(state, 4 * Head.FRESH))
         b.store(I32(0), b.at(state, 4 * Head.SPINS))
-        b.store(b.trunc(number, I32), b.at(state, 4 * Head.NUMBER))
         start = self._layout.start
         b.store(members, b.at(state, word_of(self._layout, WAITING, start)))
         b.store(I64(1 << start % 64), b.at(state, self._layout.ready_at + 8 * (start // 64)))

@@ -13,7 +13,7 @@ from ...running.specials import lane_mask
 from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ..errors import UnsupportedInstruction
-from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Head, HostCall
+from ..layout import LANES, SLOT_BYTES, SLOTS, Context, HostCall
 from ..library.frame import ask_about, ask_python, when
 from ..vectors import F32, F64, I1, I8, I32, I64, integer_like, lane_type, vector
 
@@ -178,7 +178,7 @@ class Emitter:
 
     def _warp(self) -> Value:
         """Return the index of the warp in its block."""
-        return self.b.load(self.b.at(self.state, 4 * Head.NUMBER), typ=I32)
+        return self.b.trunc(self.b.word(self.context, Context.WARP_AT_HAND), I32)
 
     # --- results
 

@@ -11,7 +11,7 @@ from ...compiling.analysis.control_flow import Code
 from ...syntax.instructions import Param
 from ..errors import UnsupportedInstruction
 from ..instances import Instance, SharedCall
-from ..layout import Context, Fault, Head
+from ..layout import Context, Fault
 from ..library.frame import Spilled, each_active, fault_if
 from ..vectors import I8, I32, I64, integer_like, lane_type, vector
 from .emitter import Emitter
@@ -89,7 +89,7 @@ class SharedCalls:
         """Generate a loop over lanes that copies registers to the memory of each lane, or back."""
         b, state = self._b, self._state
         kept = Spilled(b, top)
-        warp = b.zext(b.load(b.at(state, 4 * Head.NUMBER), typ=I32), I64)
+        warp = b.word(self._context, Context.WARP_AT_HAND)
         memory = b.pointer(self._context, Context.SAVES)
 
         def move(lane: Value) -> None:
