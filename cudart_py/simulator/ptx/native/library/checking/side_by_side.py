@@ -13,9 +13,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...layout import LANES, Context, SiteCheck
-from ...vectors import I1, I16, I32, I64, PTR, vector
-from ..frame import each_active, when, words_at
-from ..hosts import safe_addresses
+from ...vectors import I1, I16, I32, I64, vector
+from ..frame import each_active, when
 from .comparing import Comparison
 from .records import LINE_BITS, OLD, RECORD, in_complete_records, site_place, site_row
 
@@ -216,52 +215,31 @@ class _Note(SideBySide):
     def build(self) -> None:
         """Build the function."""
         b, site = self.b, site_row(self.b, self.context, self.site)
-        self._records, self._lines = (
-            b.load(b.at(site, 8 * word), typ=I64) for word in (SiteCheck.READS, SiteCheck.READ_LINES)
-        )
-        lane = b.trailing_zeros(self.mask)
-        first = b.extract_element(self.wide, lane)
-        same = b.bits(b.icmp_unsigned("==", self.wide, b.splat(first)))
-        with when(b, b.icmp_unsigned("==", b.and_(same, self.mask), self.mask)):
-            self._note(b.and_(b.sub(I32(0), self.mask), self.mask))
-            b.ret_void()
+        records, lines = (b.load(b.at(site, 8 * word), typ=I64) for word in (SiteCheck.READS, SiteCheck.READ_LINES))
+        base, limit, now = self.first_of_warp(), *(b.word(self.context, word) for word in (Context.BEGIN, Context.NOW))
+        first = b.extract_element(self.wide, b.trailing_zeros(self.mask))
         start = self.piece_of(first)
         whole = b.icmp_unsigned("==", b.and_(start, I64(LANES - 1)), I64(0))
         with when(b, b.and_(whole, self.follow(first)), likely=True):
-            self.leave_lines(self._lines, start, self.first_of_warp(), b.word(self.context, Context.NOW))
+            self.leave_lines(lines, start, base, now)
             b.ret_void()
-        limit = b.splat(b.word(self.context, Context.BEGIN))
-        low = b.load(b.at(site, 8 * SiteCheck.LOW), typ=I64)
-        offsets = b.sub(safe_addresses(b, self.wide, self.mask), b.splat(b.and_(low, I64(-4))))
-        known: Value = b.truth(I32(0xFFFFFFFF))
-        for number in range(self.pieces):
-            pieces = b.add(b.lshr(offsets, b.const(I64, self.shift)), b.const(I64, number))
-            line = words_at(b, b.inttoptr(self._lines, PTR), b.lshr(pieces, b.const(I64, LINE_BITS)))
-            record = words_at(b, b.inttoptr(self._records, PTR), pieces)
-            known = b.and_(known, b.icmp_unsigned(">=", b.select(b.compare("==", line, 0), record, line), limit))
-        self._note(b.and_(self.mask, b.not_(b.bits(known))))
+        same = b.bits(b.icmp_unsigned("==", self.wide, b.splat(first)))
+        all_are = b.icmp_unsigned("==", b.and_(same, self.mask), self.mask)
+        self.spill()
+
+        def leave(lane: Value) -> None:
+            piece = self.piece_of(self.lane(0, lane))
+            for number in range(self.pieces):
+                one = b.add(piece, I64(number))
+                with when(b, b.icmp_unsigned("<", b.load(self.line(lines, one), typ=I64), limit)):
+                    self.expand(records, lines, one, 1)
+                    place = self.record(records, one)
+                    with when(b, b.icmp_unsigned("<", b.load(place, typ=I64), limit)):
+                        b.store(b.or_(now, b.add(base, b.zext(lane, I64))), place)
+                        self.leave_site(records, one)
+
+        each_active(b, b.select(all_are, b.and_(b.sub(I32(0), self.mask), self.mask), self.mask), leave)
         b.ret_void()
-
-    def _note(self, lanes: Value) -> None:
-        """Record the loads of some lanes whose pieces have no record of this launch yet."""
-        b = self.b
-        base, limit, now = self.first_of_warp(), *(b.word(self.context, word) for word in (Context.BEGIN, Context.NOW))
-        with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
-            self.spill()
-
-            def leave(lane: Value) -> None:
-                piece = self.piece_of(self.lane(0, lane))
-                for number in range(self.pieces):
-                    one = b.add(piece, I64(number))
-                    line = b.load(self.line(self._lines, one), typ=I64)
-                    with when(b, b.icmp_unsigned("<", line, limit)):
-                        self.expand(self._records, self._lines, one, 1)
-                        place = self.record(self._records, one)
-                        with when(b, b.icmp_unsigned("<", b.load(place, typ=I64), limit)):
-                            b.store(b.or_(now, b.add(base, b.zext(lane, I64))), place)
-                            self.leave_site(self._records, one)
-
-            each_active(b, lanes, leave)
 
 
 def build_note(module: ir.Module, name: str) -> None:
