@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import functools
 import json
 import os
 import sys
@@ -55,6 +56,7 @@ def start_process_report() -> None:
         found: list[Finding] = []
         listen(found.append)
         atexit.register(_add_to_report, found, place, os.environ.get(FORMAT_VARIABLE, FORMATS[0]))
+        os.register_at_fork(after_in_child=functools.partial(atexit.unregister, _add_to_report))
 
 
 def _add_to_report(found: list[Finding], place: str, format: str) -> None:

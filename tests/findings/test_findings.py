@@ -220,6 +220,28 @@ def test_run_reports_the_findings_of_every_process(program, tmp_path):
     assert places(json.loads(report.read_text())) == [("race", program, RACING_LINE)] * 2
 
 
+FORKING = f"""
+import os
+import sys
+import numpy as np
+import cudart_py as cuda
+
+x = cuda.zeros(64, np.float32)
+cuda.compile({RACING!r})["reverse"][1, 64](x)
+x.device.synchronize()
+child = os.fork()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)
+"""
+
+
+def test_a_forked_child_reports_neither_the_findings_nor_the_leaks_of_its_parent(python, tmp_path):
+    report = tmp_path / "run.sarif"
+    options = {"CUDART_PY_SANITIZER_REPORT": str(report), "CUDART_PY_SIMULATOR_LEAKS": "1"}
+    ended = python(FORKING, own_imports=True, **options)
+    assert ended.stderr.count("leaked: ") == 1
+    assert len(json.loads(report.read_text())["runs"][0]["results"]) == 1
+
+
 @pytest.mark.exhaustive
 def test_a_report_that_cannot_be_written_is_a_usage_error(program):
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--sanitize-report=no/such.sarif", "-k", "nothing"]

@@ -7,6 +7,7 @@ import os
 import sys
 
 from ...state import memory
+from ...state.devices import state
 from ..modules.modules import modules
 
 LEAKS_VARIABLE = "CUDART_PY_SIMULATOR_LEAKS"
@@ -21,6 +22,8 @@ def watch() -> None:
 
 
 def _list() -> None:
+    if state.forked:  # the parent lists its own
+        return
     variables = {address for module in modules for address in module.symbols.values()}
     for start in memory.known.starts:
         allocation = memory.known.by_start[start]
