@@ -18,7 +18,7 @@ from ..syntax.instructions import (
 )
 from ..syntax.parser import Module
 from ..syntax.places import SourceText
-from ..syntax.special_names import known
+from ..syntax.special_names import NAMES
 from ..syntax.types import register_fits, type_size
 from .analysis.control_flow import passes_parameter
 from .emitters.memory import SYSTEM_FUNCTIONS
@@ -165,7 +165,7 @@ class _Checker:
         if name == "%is_explicit_cluster":
             return "pred"
         if name.startswith("%"):
-            if known(name):
+            if name in NAMES:
                 return SPECIAL
             raise PtxError(f"{name} is neither declared nor a special register that the simulator has")
         function, module = self._function, self._module

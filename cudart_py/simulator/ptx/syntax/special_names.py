@@ -33,11 +33,6 @@ NAMES = frozenset(_DTYPES)
 CLOCKS = tuple(_CLOCKS)
 
 
-def known(name: str) -> bool:
-    """Return whether a name, such as ``%tid.x``, is the name of a special register."""
-    return name in _DTYPES
-
-
 def dtype(name: str) -> str:
     """Return the NumPy type of a special register."""
     return _DTYPES[name]
