@@ -234,16 +234,18 @@ class Chunk:
             state.steps_left -= len(block.instructions) + 1
             if state.steps_left < state.next_look and (limit := state.look()) is not None:
                 raise self._endless(group, block, limit)
-            registers, inputs = group.registers, []
+            registers, inputs, uniform = group.registers, [], []
             for slot in block.input_slots:
                 value = registers[slot]
                 if value is None:
                     registers[slot] = value = code.zeros[slot]
                     if observer is not None:
                         observer.unwritten(group, slot)
-                inputs.append(value.take() if value.__class__ is Lazy else value)
-            uniform = tuple(value.__class__ is not ndarray for value in inputs)
-            function, spread = variant(code, group.pc, uniform, environment)
+                elif value.__class__ is Lazy:
+                    value = value.take()
+                inputs.append(value)
+                uniform.append(value.__class__ is not ndarray)
+            function, spread = variant(code, group.pc, tuple(uniform), environment)
             if spread:
                 inputs = [value if value.__class__ is ndarray else np.full(group.n, value) for value in inputs]
             if observer is not None:
