@@ -34,8 +34,6 @@ class LaneByLane(SideBySide):
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         self.spill()
-        if self.kind == "store" and not self.strong:
-            self._plain_stores(place, limit)
 
         def judge(lane: Value) -> None:
             thread = b.add(base, b.zext(lane, I64))
@@ -69,48 +67,6 @@ class LaneByLane(SideBySide):
 
             each_active(b, self.mask, record)
         b.ret_void()
-
-    def _plain_stores(self, place: Any, limit: Value) -> None:
-        """Store and record the lanes whose records are all old or the lane's own; return if these are all lanes."""
-        b = self.b
-        base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
-        rest, again, changed = b.alloca(I1), b.alloca(I1), b.alloca(I1)
-        for flag in (rest, again, changed):
-            b.store(I1(0), flag)
-
-        def store(lane: Value) -> None:
-            thread = b.add(base, b.zext(lane, I64))
-
-            def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
-                fine, own, recent, places = I1(1), I1(0), I1(0), []
-                for number in range(self.pieces):
-                    write, read = (self.record(table, b.add(piece, I64(number))) for table in (writes, reads))
-                    for record in (b.load(write, typ=I64), b.load(read, typ=I64)):
-                        fine = b.and_(fine, self.plainly(record, thread, limit))
-                        own = b.or_(own, b.icmp_unsigned(">=", record, limit))
-                    recent = b.or_(recent, b.icmp_unsigned(">=", b.load(write, typ=I64), now))
-                    places.append(write)
-                with when(b, b.not_(fine), likely=False):
-                    b.store(I1(1), rest)
-                    b.store(b.or_(b.load(again, typ=I1), recent), again)
-                with when(b, fine, likely=True):
-                    # Recorded before the store, because after it a later lane that stores the same value would seem to
-                    # change nothing.
-                    with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
-                        b.store(I1(1), changed)
-                    self.put(address, lane)
-                    for number, write in enumerate(places):
-                        b.store(b.or_(now, thread), write)
-                        self.leave_site(writes, b.add(piece, I64(number)))
-
-            place(lane, leave)
-
-        each_active(b, self.mask, store)
-        with when(b, b.not_(b.load(rest, typ=I1)), likely=True):
-            b.ret_void()
-        with when(b, b.and_(b.load(again, typ=I1), b.load(changed, typ=I1)), likely=False):
-            self.doubt()
-            b.ret_void()
 
     def _compare(
         self, write: Value, read: Value, thread: Value, limit: Value, floor: Value, now: Value, unchanged: Any
