@@ -111,9 +111,9 @@ def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
 
     For atomics, return the numbers of sectors with and without combined lanes.
     """
-    if not atomic:
-        return _spread(b, addresses, mask)
     sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
+    if not atomic:
+        return _different(b, sectors, mask), _different(b, addresses, mask)
     # Lanes that access the same word take turns, and each turn accesses its sectors again, unless all lanes access one
     # word.
     places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
@@ -131,20 +131,6 @@ def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
     # Uncombined lanes at one word take turns.
     apart = b.icmp_unsigned("!=", together, I32(_ALL))
     return different, b.select(apart, different, b.zext(b.ones(mask), I64))
-
-
-def _spread(b: Builder, addresses: Value, mask: Value) -> tuple[Value, Value]:
-    """Return the number of sectors and of different addresses; use 32-bit vectors if the addresses are close enough."""
-    counts = b.alloca(I64), b.alloca(I64)
-    lowest = b.and_(b.reduced("umin", addresses), I64(-_IN_SECTOR - 1))
-    behind = b.sub(addresses, b.splat(lowest))
-    near = b.icmp_unsigned("<", b.reduced("umax", behind), I64(1 << 32))
-    for condition, keys in ((near, b.trunc(behind, vector(I32))), (b.not_(near), behind)):
-        with when(b, condition):
-            sectors = b.lshr(keys, b.like(keys, _SECTOR_SHIFT))
-            for count, values in zip(counts, (sectors, keys), strict=True):
-                b.store(_different(b, values, mask), count)
-    return b.load(counts[0], typ=I64), b.load(counts[1], typ=I64)
 
 
 def _local(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
