@@ -26,7 +26,7 @@ _SPLITTER = 2.0**27 + 1.0
 _TIE_SHIFT = 16
 # The error term of a smaller product could underflow.
 _LEAST_PRODUCT = 2.0**-960
-_fma_in_c = ctypes.CDLL(None).fma
+_fma_in_c = ctypes.CDLL("libm.so.6").fma
 _fma_in_c.argtypes, _fma_in_c.restype = (ctypes.c_double,) * 3, ctypes.c_double
 # The C library computes one lane at a time: this is slow, but correct for all numbers.
 _fma_by_lanes = np.frompyfunc(_fma_in_c, 3, 1)
