@@ -12,7 +12,7 @@ import pytest
 from cudart_py.host.locks import take
 from cudart_py.memory import staging
 from cudart_py.simulator.calls.entry import alone
-from cudart_py.simulator.state.contexts import in_finalizer
+from cudart_py.simulator.state.contexts import call_if_idle, in_finalizer
 from cudart_py.simulator.state.progress import progress
 
 
@@ -32,7 +32,7 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 # By name: the call to make, the function that takes the lock, and the lock, or None for the ring's lock.
 PLACES: dict[str, tuple[Callable[[Any], object], Any, Any]] = {
-    "finalizer": (lambda ring: in_finalizer(lambda: None), in_finalizer, progress.lock),
+    "finalizer": (lambda ring: in_finalizer(lambda: None), call_if_idle, progress.lock),
     "call": (lambda ring: alone(lambda: None, (), {}), alone, progress.lock),
     "copy": (lambda ring: staging._staged(lambda *arguments: None, 0, 0, 1, 0, 0), staging._staged, None),
 }

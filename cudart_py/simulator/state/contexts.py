@@ -163,18 +163,25 @@ def in_finalizer(function: Callable[[], None]) -> None:
     They are kept because the results of a finalizer's calls are lost. If any call of the driver is in progress, the
     function is called when that call returns.
     """
+    if not call_if_idle(function):
+        progress.postponed.append(partial(call_if_idle, function))
+
+
+def call_if_idle(function: Callable[[], None]) -> bool:
+    """Call a finalizer's function, or return False if a call of the driver is in progress."""
     # The finalizer may run in the middle of a call, perhaps of one that changes the same tables as the function. Nor
-    # may it wait for a call of another thread, which may itself wait for a lock that this thread holds.
+    # may it wait for a call of another thread, which may itself wait for a lock that this thread holds. Nor may a
+    # finalizer in a signal handler wait for the running work, which the handler may be about to interrupt.
     taken: list[bool] = []
     before = of_thread.finalizing
     try:
         if not progress.here:
             take(progress.lock, taken, blocking=False)
-        if taken:
+        is_idle = bool(taken) and not runner.running
+        if is_idle:
             of_thread.finalizing = True
             function()
-        else:
-            progress.postponed.append(partial(in_finalizer, function))
+        return is_idle
     finally:
         of_thread.finalizing = before
         if taken:

@@ -48,7 +48,8 @@ class _Progress:
         self.thread = 0
         self.workers: set[int] = set()
         self.printed: list[str] = []
-        self.postponed: deque[Callable[[], None]] = deque()
+        # A finalizer returns False if a call is in progress, so that it must be called again.
+        self.postponed: deque[Callable[[], object]] = deque()
         # The frees in `postponed`, keyed by what they free.
         self._frees: dict[Hashable, Callable[[], None]] = {}
         # The threads that are calling what was postponed.
@@ -140,14 +141,19 @@ class _Progress:
         thread = get_ident()
         if thread in self._emptying:
             return
+        # Those that a call of another thread, or the work for which this thread waits, keeps from running now.
+        unready: list[Callable[[], object]] = []
         try:
             try:
                 self._emptying.add(thread)
                 while self.postponed:
                     with contextlib.suppress(Exception):  # no caller waits for their errors
-                        self.postponed.popleft()()
+                        finalizer = self.postponed.popleft()
+                        if finalizer() is False:
+                            unready.append(finalizer)
             finally:
                 self._emptying.discard(thread)
+                self.postponed.extend(unready)
         finally:
             self.deliver()
 

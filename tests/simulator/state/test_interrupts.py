@@ -106,6 +106,42 @@ def test_nothing_behind_it_happens_and_the_context_can_be_used_again(module, int
     assert behind.to_host()[0] == 1
 
 
+@pytest.mark.needs("in_process")
+def test_an_array_that_a_handler_drops_does_not_wait_for_the_work_that_the_handler_interrupts(
+    module, handled, monkeypatch
+):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "10")  # which ends the launch if the handler waits for it
+    flags, dropped = cuda.zeros(2, np.int32), [cuda.zeros(1)]
+    address = int(dropped[0].pointer)
+
+    def stop() -> None:
+        dropped.clear()
+        raise Late
+
+    handled(signal.SIGALRM, stop)
+    module["endless"][1, 32](flags)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with pytest.raises(Late):
+        flags.to_host()
+    assert memory.live.find(address) is not None  # the free comes after the work that did not run
+    with pytest.raises(cuda.CudaError, match="was interrupted by Late"):
+        cuda.Device(0).synchronize()
+    cuda.Device(0).synchronize()
+    assert memory.live.find(address) is None
+
+
+@pytest.mark.needs("in_process")
+def test_a_finalizer_does_not_keep_a_thread_waiting_for_a_call_of_another_one():
+    called = []
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        with progress.lock:
+            other.submit(in_finalizer, lambda: called.append(1)).result()
+            other.submit(progress.catch_up).result(timeout=10)
+        assert not called
+        other.submit(progress.catch_up).result(timeout=10)
+    assert called == [1]
+
+
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_a_handler_saves_arrays_while_a_kernel_runs(module, engine, handled, in_thread):
     idle, busy = cuda.full(LANES, 7, np.int32), cuda.zeros(LANES, np.uint32)
