@@ -43,6 +43,7 @@ _WORDS = {
     "LOADED": "global/shared/shared::cta/shared::cluster/local/const/param/param::entry/param::func",
     "STORED": "global/shared/shared::cta/shared::cluster/local/param/param::func",
     "MEMORY": "global/shared/shared::cta/shared::cluster/local/const",
+    "WRITABLE": "global/shared/shared::cta/shared::cluster/local",
     "ATOMIC": "global/shared/shared::cta/shared::cluster",
     "SHARED": "shared/shared::cta/shared::cluster",
     "SCOPE": "cta/cluster/gpu/sys",

@@ -254,8 +254,8 @@ ROWS = (
     Row(
         "st", store,
         "weak? STORED? wb/cg/cs/wt? EVICT? L2::cache_hint? VECTOR? MOVED | M V H?",
-        "volatile/mmio relaxed? SCOPE? MEMORY? VECTOR? MOVED | M V",
-        "relaxed/release SCOPE? MEMORY? EVICT? L2::cache_hint? VECTOR? MOVED | M V H?",
+        "volatile/mmio relaxed? SCOPE? WRITABLE? VECTOR? MOVED | M V",
+        "relaxed/release SCOPE? WRITABLE? EVICT? L2::cache_hint? VECTOR? MOVED | M V H?",
         access="st", flow="fresh",
     ),
     Row(

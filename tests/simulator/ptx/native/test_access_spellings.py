@@ -1,0 +1,104 @@
+"""Each spelling of loads, stores and atomics has the same results in both engines, and the same counts."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cudart_py.simulator.checks import findings
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.counters.launch_counters import LaunchCounters
+from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import TABLE
+from tests.simulator.ptx.machine import HEAD, Kernels
+from tests.simulator.ptx.spellings import DECLARATIONS, Style, exists, spellings, statement
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+LANES = 32
+# The bytes of each lane in each state space, and those of the results of one instruction.
+BYTES = 64
+RESULTS = 128
+SPACES = {"global": "mine", "generic": "mine", "shared": "inside", "local": "private", "const": "fixed"}
+FORMS = {
+    opcode: form
+    for name in ("ld", "ldu", "st", "atom", "red")
+    for row in TABLE[name]
+    for opcode, form in spellings(row)
+    if form is not None and exists(form) and form.space in SPACES and "async" not in form.words
+}
+RESULT = re.compile(r"\b(f?)same(\d+)_(\d)\b")
+
+
+def copied(source: str, start: str, to: str, place: str, first: int = 0) -> str:
+    """Return copies of a lane's bytes from the space `source` to the space `to`, there to byte `first`."""
+    return "".join(
+        f"ld.{source}.v4.b32 {{w0, w1, w2, w3}}, [{start}+{at}]; "
+        f"st.{to}.v4.b32 [{place}+{first + at}], {{w0, w1, w2, w3}};"
+        for at in range(0, BYTES, 16)
+    )
+
+
+def kernel(opcodes: Sequence[str], constants: bytes) -> Kernels:
+    """Return a kernel that executes instructions one after another, each lane on its own bytes of each state space."""
+    text = f"""{DECLARATIONS} .reg .b32 lane, w<4>; .reg .b64 mine, inside, private, fixed, values, results, left;
+        ld.param.u64 mine, [p0]; ld.param.u64 values, [p1]; ld.param.u64 results, [p2]; ld.param.u64 left, [p3];
+        mov.u32 lane, %tid.x; mad.wide.u32 mine, lane, {BYTES}, mine; mad.wide.u32 values, lane, {BYTES}, values;
+        mad.wide.u32 results, lane, {RESULTS * len(opcodes)}, results; mad.wide.u32 left, lane, {2 * BYTES}, left;
+        mov.u64 inside, tile; mad.wide.u32 inside, lane, {BYTES}, inside; mov.u64 private, spill;
+        mov.u64 fixed, table; mad.wide.u32 fixed, lane, {BYTES}, fixed; """
+    for number in range(8):
+        for bits in (8, 16, 32, 64):
+            text += f"ld.global.b{bits} each{bits}_{number}, [values+{8 * number}];"
+        text += f"mov.b32 feach32_{number}, each32_{number}; mov.b64 feach64_{number}, each64_{number};"
+        text += f"mov.b128 each128_{number}, {{each64_{number}, each64_{number}}};"
+    for space in ("shared", "local"):
+        text += copied("global", "values", space, SPACES[space])
+    for number, opcode in enumerate(opcodes):
+        form = FORMS[opcode]
+        text += f"mov.u64 where, {SPACES[form.space]};"
+        if form.space == "generic" and number % 2:
+            text += "cvta.shared.u64 where, inside;"
+        one = statement(form, opcode, Style(address=f"[where+{32 * (number // 2 % 2)}]", wide=number % 3 == 0))
+        text += f"{one}\n"
+        for letter, bits, item in RESULT.findall(one):
+            at = RESULTS * number + 16 * int(item)
+            text += f"st.global.{letter or 'b'}{bits} [results+{at}], {letter}same{bits}_{item};"
+    text += copied("shared", "inside", "global", "left") + copied("local", "private", "global", "left", BYTES)
+    names = ", ".join(f".param .u64 p{number}" for number in range(4))
+    table = f".const .align 16 .b8 table[{len(constants)}] = {{{', '.join(map(str, constants))}}};"
+    return Kernels(load_module(f"{HEAD}{table}.visible .entry k({names}) {{ {text} ret; }}"))
+
+
+def numbers(rng: np.random.Generator, count: int) -> NDArray[np.uint32]:
+    """Draw words: small numbers, of which many are equal, random bits, and small floats."""
+    small, bits = rng.integers(0, 3, count, np.uint32), rng.integers(0, 1 << 32, count, np.uint32)
+    floats = rng.normal(0, 10, count).astype(np.float32).view(np.uint32)
+    return np.asarray(rng.choice(np.stack([small, bits, floats]), 1, axis=0)[0])
+
+
+PARTS = 32
+
+
+def parts(most: int) -> list[Any]:
+    return [pytest.param(n, marks=[pytest.mark.exhaustive] * (n >= most)) for n in range(PARTS)]
+
+
+@pytest.mark.parametrize("observe", [None, LaunchCounters, LaunchChecks])
+@pytest.mark.parametrize("part", parts(2))
+def test_accesses_agree(part: int, observe: type | None, rng: np.random.Generator) -> None:
+    opcodes = [*FORMS][part::PARTS]
+    words = LANES * BYTES // 4
+    kernels = kernel(opcodes, numbers(rng, words).tobytes())
+    memory, values = numbers(rng, words), numbers(rng, words)
+    results, left = np.zeros(LANES * RESULTS * len(opcodes), np.uint8), np.zeros(2 * LANES * BYTES, np.uint8)
+    kernels.agree("k", 1, LANES, memory, values, results, left, observe=observe)
+    assert kernels.ran_natively("k")
+    assert not findings.pending
+
+
+def test_nothing_writes_constants() -> None:
+    assert [opcode for opcode, form in FORMS.items() if form.space == "const" and form.row.access != "ld"] == []
