@@ -38,7 +38,7 @@ def _getrf_batched(
     stream = handles.find(handle).stream
     queue_batches(
         stream, routine("cublas<t>getrfBatched", dtype), factor, reads=(matrices,), writes=(matrices,), outputs=outputs
-    )  # fmt: skip  # grouped by meaning
+    )
 
 
 @_call
@@ -65,7 +65,7 @@ def _getrs_batched(
 @_call
 def _getri_batched(
     dtype: np.dtype[Any], handle: int, n: int, a: int, lda: int, p: int, c: int, ldc: int, info: int, batch_size: int
-) -> None:  # fmt: skip  # grouped by meaning
+) -> None:
     """Queue the inverse of each matrix from its LU factors, into other matrices (cublasSgetriBatched)."""
     factors, out = Batch(a, batch_size, n, n, lda, dtype), Batch(c, batch_size, n, n, ldc, dtype)
     pivots, verdicts = vector(int(p), n * batch_size, np.int32), vector(int(info), batch_size, np.int32)
