@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
-from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
+from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer, PieceRecords
 from ..ptx.running.runs import MANY_LAUNCHES
 from ..ptx.syntax.instructions import Immediate, Instruction
 from ..state.memory.records.record_limit import limit
@@ -85,7 +85,8 @@ class LaunchChecks(Observer):
     def restart(self, state: LaunchState) -> None:
         """Forget the accesses of the launch, which run again; what has been reported is not reported again."""
         # A record has too few bits for larger thread numbers.
-        self._racing = state.blocks * state.threads < MOST_THREADS
+        self._threads = state.blocks * state.threads
+        self._racing = self._threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
         self._launch = state.launch
@@ -120,9 +121,11 @@ class LaunchChecks(Observer):
         """Stop checking this launch, and treat all memory as written, because its writes are no longer recorded."""
         self.ended_early = True
         if self._lacks_records:
+            most = PieceRecords.THREAD + 1
             limit.say(
                 "not all accesses of a long launch can be recorded",
                 "that launch is not checked, and all memory counts as written",
+                f"Launches of at most {most:,} threads are checked" if self._threads > most else "",
             )
         elif not self._findings.some:
             limit.say(

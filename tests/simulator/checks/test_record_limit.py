@@ -151,15 +151,19 @@ def test_a_long_launch_whose_accesses_cannot_be_recorded_runs_in_machine_code_an
 
 
 def test_a_launch_with_more_threads_than_a_record_can_name_runs_in_machine_code_and_is_not_checked(
-    kernels: Any, monkeypatch: pytest.MonkeyPatch
+    kernels: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     threads, count = 1 << 22, 1 << 16
     monkeypatch.setattr(launch_checks, "MOST_THREADS", threads)
+    monkeypatch.setattr(launch_checks.PieceRecords, "THREAD", threads // 2 - 1)
     monkeypatch.setattr(numpy_runs, "_run_chunks", None)
     x = cuda.empty(count, np.uint8)
     assert found(kernels["fill"][threads // 256, 256], x, count, 1) == []
     np.testing.assert_array_equal(x.to_host(), 7)
+    said = capsys.readouterr().err
+    assert "Launches of at most 2,097,152 threads are checked" in said
+    assert record_limit.LIMIT_VARIABLE not in said
 
 
 def test_the_limit_counts_the_sites_of_machine_codes_records(limit: record_limit.RecordLimit) -> None:
