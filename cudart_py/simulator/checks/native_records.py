@@ -71,9 +71,9 @@ class NativeRecords:
         if not shadow.initialised and shadow.history.coarse is not None:
             return None
         key = self.era, shift
-        if key not in shadow.native:
+        if key not in shadow.native or (self.complete and not shadow.native[key].sites):
             shadow.native = {}
-            records = _new(shadow, shift)
+            records = _new(shadow, shift, self.complete)
             if records is None:
                 limit.say_no_room(shadow.size)
                 return None
@@ -152,13 +152,13 @@ class NativeRecords:
         self._unwritten.clear()
 
 
-def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
-    """Return new records for an allocation, or None if there is no memory for them."""
+def _new(shadow: ShadowMemory, shift: int, sites: bool) -> PieceRecords | None:
+    """Return new records for an allocation, with `sites` if asked for, or None if there is no memory for them."""
     history = shadow.history
     count = -(-shadow.size // 4) << (2 - shift)
     lines = -(-count // _LINE)
-    writes, reads = _table(lines * _LINE), _table(lines * _LINE)
-    write_lines, read_lines = _table(lines), _table(lines)
+    writes, reads = _table(lines * _LINE, sites), _table(lines * _LINE, sites)
+    write_lines, read_lines = _table(lines, sites), _table(lines, sites)
     if writes is None or reads is None or write_lines is None or read_lines is None:
         return None
     read_lines[:] = write_lines[:] = _WRITTEN
@@ -174,11 +174,13 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
         # Touch only the lines of which a part is written: the untouched records of a large allocation take no memory.
         mixed = np.flatnonzero(known.any(axis=1) & ~whole)
         writes.reshape(lines, _LINE)[mixed] = known[mixed] * np.uint64(_WRITTEN)
-    return PieceRecords(writes, reads, write_lines, read_lines, unwritten=False)
+    return PieceRecords(writes, reads, write_lines, read_lines, sites, unwritten=False)
 
 
-def _table(count: int) -> Array | None:
-    """Return new records, which are 0, with room for their sites, or None if there is no memory for them."""
+def _table(count: int, sites: bool) -> Array | None:
+    """Return new records, which are 0, with room for their sites if asked for, or None if there is no memory."""
+    if not sites:
+        return limit.zeros(count, np.uint64)
     units = -(-count // 4)
     room = limit.zeros(20 * units, np.uint16)
     return None if room is None else records_in(room)[:count]

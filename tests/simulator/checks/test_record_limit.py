@@ -121,6 +121,19 @@ def test_reads_race_with_writes_of_a_later_launch_to_memory_that_had_no_records_
     assert "race: " in text
 
 
+def test_records_tell_the_instructions_apart_once_other_streams_may_overlap_a_launch(kernels, engine):
+    x = cuda.to_device(np.arange(4096, dtype=np.int32))
+    for _ in range(2):
+        assert found(kernels["add"][16, 256], x, x.size) == []
+    streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
+    with reports() as texts:
+        for stream in streams:
+            kernels["add"][16, 256, 0, stream](x, x.size)
+    # The load and the store.
+    assert len(texts) == 2
+    assert all(text.count("record_limit.cu:8") == 2 for text in texts), texts
+
+
 def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_was_written_before(limit):
     before, shadow = limit.taken, ShadowMemory(4096, 1 << 18, False)
     shadow.fill(4096 + 100, 200)
@@ -169,7 +182,7 @@ def test_a_launch_with_more_threads_than_a_record_can_name_runs_in_machine_code_
 def test_the_limit_counts_the_sites_of_machine_codes_records(limit: record_limit.RecordLimit) -> None:
     """Only arrays of less than 64 KiB are not counted."""
     before = limit.taken
-    records = native_records._new(ShadowMemory(4096, 1 << 16, True), 2)
+    records = native_records._new(ShadowMemory(4096, 1 << 16, True), 2, sites=True)
     assert records is not None
     rooms = [array.base for array in (records.writes, records.reads)]
     assert limit.taken - before == sum(room.nbytes for room in rooms)

@@ -56,10 +56,11 @@ class PieceRecords:
     """The records of the writes and reads of each piece of an allocation; each record has 64 bits.
 
     Each line of 32 pieces also has a record of its own, which replaces the records of its pieces unless it is 0.
-    `unwritten` is True if some pieces may never have been written; the records of such pieces are 0. `WRITTEN` is the
-    record of a piece that was written before any launch. Its two lowest bits are 0, because in a line's record they
-    contain the number of pieces per thread. A record contains the thread, flags such as `BLOCK_SCOPE` and `STRONG`, and
-    the time, shifted by `TIME`.
+    `sites` says whether the number of each record's site is kept, which `site_numbers` returns. `unwritten` is True if
+    some pieces may never have been written; the records of such pieces are 0. `WRITTEN` is the record of a piece that
+    was written before any launch. Its two lowest bits are 0, because in a line's record they contain the number of
+    pieces per thread. A record contains the thread, flags such as `BLOCK_SCOPE` and `STRONG`, and the time, shifted by
+    `TIME`.
     """
 
     WRITTEN: ClassVar = 4
@@ -73,6 +74,7 @@ class PieceRecords:
     reads: NDArray[np.uint64]
     write_lines: NDArray[np.uint64]
     read_lines: NDArray[np.uint64]
+    sites: bool
     unwritten: bool
 
     def fill(self, first: int, end: int) -> None:

@@ -190,15 +190,15 @@ class CheckTables:
         self._lasting: dict[int, weakref.ref[PieceRecords]] = {}
         self._era = -1
 
-    def clear(self, recorded: Array, era: int) -> list[PieceRecords]:
+    def clear(self, recorded: Array, era: int, complete: bool) -> list[PieceRecords]:
         """Reset the tables for a launch, and return the records that ready rows refer to.
 
-        `recorded` says which sites record their loads.
+        `recorded` says which sites record their loads. If the records must be `complete`, all of them have sites.
         """
         kept = []
         for index, reference in list(self._lasting.items()):
             records = reference()
-            if records is None or era != self._era:
+            if records is None or era != self._era or (complete and not records.sites):
                 self._new_extents[index] = 0
                 del self._lasting[index]
             else:
@@ -260,7 +260,7 @@ class Speculation:
         self._tables = tables = launch.buffers.check_tables(self._memory.extents(), self._memory.base)
         self._starts, self._ends = tables.starts, tables.ends
         # The records that machine code uses.
-        self._kept = tables.clear(recorded.sites, records.era)
+        self._kept = tables.clear(recorded.sites, records.era, records.complete)
         # The sites that record their loads, as the attempt begins.
         self._began_with = recorded.sites.copy()
         self.fences = Fences(launch, tables.addresses, tables.released)
