@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
-from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import TABLE
 from tests.simulator.ptx.machine import HEAD, Kernels
 from tests.simulator.ptx.spellings import DECLARATIONS, Style, exists, spellings, statement
@@ -22,6 +22,8 @@ LANES = 32
 # The bytes of each lane in each state space, and those of the results of one instruction.
 BYTES = 64
 RESULTS = 128
+# An address that is out of bounds in each state space.
+OUTSIDE = 1 << 26
 SPACES = {"global": "mine", "generic": "mine", "shared": "inside", "local": "private", "const": "fixed"}
 FORMS = {
     opcode: form
@@ -102,3 +104,27 @@ def test_accesses_agree(part: int, observe: type | None, rng: np.random.Generato
 
 def test_nothing_writes_constants() -> None:
     assert [opcode for opcode, form in FORMS.items() if form.space == "const" and form.row.access != "ld"] == []
+
+
+def faulting(opcodes: Sequence[str]) -> Kernels:
+    """Return a kernel that executes one of several instructions at an address."""
+    text = f"{DECLARATIONS} .reg .b32 which; .reg .pred other; ld.param.u32 which, [p0]; ld.param.u64 where, [p1];"
+    for number, opcode in enumerate(opcodes):
+        one = statement(FORMS[opcode], opcode, Style(address="[where+32]"))
+        text += f"setp.ne.u32 other, which, {number}; @other bra over_{number};\n{one}\nover_{number}:\n"
+    return Kernels(load_module(f"{HEAD}.visible .entry k(.param .u32 p0, .param .u64 p1) {{ {text} ret; }}"))
+
+
+@pytest.mark.parametrize("part", parts(4))
+def test_accesses_out_of_bounds_are_reported_alike(part: int) -> None:
+    opcodes = [*FORMS][part::PARTS]
+    kernels = faulting(opcodes)
+    for number, opcode in enumerate(opcodes):
+        reports = []
+        for kernels.engine in ("numpy", "native"):
+            with pytest.raises(Fault) as caught:
+                kernels.launch("k", 1, LANES, number, OUTSIDE)
+            reports.append(str(caught.value))
+        assert reports[0] == reports[1]
+        assert f"instruction '{opcode} " in reports[0]
+    assert kernels.ran_natively("k")
