@@ -147,10 +147,57 @@ class Footprint:
         """Return the record of each piece of `index`: its thread, combined with `time`, which is already shifted."""
         return self._threads() + time
 
-    def last_records(self, time: int) -> Array:
-        """Return the record that the access leaves in each piece of `distinct`: that of the last lane."""
+    def unique(self, time: int) -> tuple[Any, Array | None, Array]:
+        """Return pieces of `distinct`, and the records of the first and of the last lane at each of them.
+
+        If no lanes are known to share pieces, there are no records of first lanes. Otherwise, each piece is returned
+        only once.
+        """
         threads = self._threads()
-        return (threads[-self.each :] if self.same else threads) + time
+        if self.same:
+            return self.distinct, threads[: self.each] + time, threads[-self.each :] + time
+        sharing = None if self.alone else self.access.address.notes.get(self._sharing)
+        if not sharing:
+            return self.distinct, None, threads + time
+        first, last = sharing
+        return self.distinct[last], threads[first] + time, threads[last] + time
+
+    @property
+    def may_share(self) -> bool:
+        """Whether lanes may share pieces, but it is not known which."""
+        if self.alone or self.same or self.lanes == 1:
+            return False
+        return bool(self.access.address.notes.get(self._sharing, ()) == ())
+
+    def find_sharing(self, table: Array, left: Array, remains: Array) -> Array | None:
+        """Find out which lanes share pieces, and return the subscripts in `distinct` of each piece's last lane.
+
+        `left` are the records that the lanes have left in a table, and `remains` says whose these are. The result is
+        None if no lanes share pieces, or so few that the search is worthwhile only for another access relative to the
+        same address.
+        """
+        notes, index, key = self.access.address.notes, self.distinct, self._sharing
+        count = np.count_nonzero(remains)
+        if count == len(index):
+            notes[key] = None
+        elif key not in notes and 2 * count > len(index):
+            notes[key] = ()
+        else:
+            last = np.flatnonzero(remains)
+            table[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+            notes[key] = table[index[last]], last
+            table[index[last]] = left[last]
+            return last
+        return None
+
+    @property
+    def _sharing(self) -> tuple[str, int]:
+        """The key of what is known of the lanes that share pieces, among the notes of an address.
+
+        The value is the subscripts of the first and of the last lane at each piece, () if they are not known yet, or
+        None if no lanes share pieces. All accesses with as many pieces per lane have the same.
+        """
+        return "sharing", self.each
 
     def _threads(self) -> Array:
         """Return the thread of each piece of `index`."""

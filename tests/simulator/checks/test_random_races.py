@@ -1,6 +1,7 @@
 """Random kernels race exactly if, between two barriers, one thread writes a word that another thread accesses.
 
-The tests compute the words that each thread accesses without the simulator.
+The tests compute the words that each thread accesses without the simulator. `tests.fuzz.random_races` also has barriers
+of warps, several blocks, vectors, bytes, atomics, and accesses by some of the threads.
 """
 
 import random
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.fuzz import random_races
 from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 
 pytestmark = WRONG_ON_PURPOSE
@@ -66,3 +68,24 @@ def test_threads_race_where_a_word_that_one_writes_is_anothers_too(engine: str, 
         assert all("race: " in text for text in texts), texts
         assert bool(texts) is races, source
     assert 0 < sum(races for _, races in made) < len(made)
+
+
+@pytest.mark.parametrize("space", ["shared", "global"])
+@pytest.mark.parametrize(
+    ("engine", "seed", "count"),
+    [
+        ("numpy", 1, 75),
+        ("native", 1, 10),
+        pytest.param("numpy", 2, 500, marks=pytest.mark.exhaustive),
+        pytest.param("native", 2, 50, marks=pytest.mark.exhaustive),
+    ],
+    indirect=["engine"],
+    ids=str,
+)
+@pytest.mark.usefixtures("engine")
+def test_threads_race_if_a_comparison_of_all_their_accesses_says_so(seed: int, count: int, space: str) -> None:
+    for first in range(0, count, random_races.BATCH):
+        numbers = range(first, min(first + random_races.BATCH, count))
+        made = [random_races.make(seed, number, space) for number in numbers]
+        wrong = [(kernel.source, texts) for kernel, texts in random_races.mistakes(made)]
+        assert not wrong, wrong

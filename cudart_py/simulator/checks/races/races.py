@@ -135,28 +135,65 @@ class Races:
         if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
             race = self._conflict(footprint, history, footprint.for_lanes(before), "write", strength, exempt=exempt)
         if strength != STRONG and not exempt and not rules.lasts:
-            self._record_read(footprint, history, now << TIME | strength)
+            self._leave(footprint, history, "read", now << TIME | strength)
+            history.last_read = now
         return race
 
-    def _record_read(self, footprint: Footprint, history: History, time: int) -> None:
-        """Record a load; `time` also contains its strength.
+    def _leave(self, footprint: Footprint, history: History, kind: str, time: int) -> None:
+        """Leave the records of a load, or of a strong write whose scope doesn't matter; `time` includes its strength.
 
-        The last reads of other threads are set aside, since one of a piece's last two readers is not the next writer.
+        Other threads may make such accesses to the same pieces without being ordered. Two records stand for all of
+        them: that of the last one, and that of the farthest one, which is set aside.
         """
-        index = footprint.distinct
-        earlier, records = history.reads[index], footprint.last_records(time)
-        if self._spans:
+        chunk, table = footprint.group.chunk, history.reads if kind == "read" else history.writes
+        index, first, last = footprint.unique(time)
+        earlier = table[index]
+        if self._spans and kind == "read":
             self._keep_others(history, "read", index, earlier)
-        if time & STRONG:
+        # The lanes whose records others have replaced. Of those at one piece, the first lane comes last.
+        lost, is_left = None, footprint.may_share
+        if is_left:
+            table[index] = last
+            left = table[index]
+            remains = left == last
+            subscripts = footprint.find_sharing(table, left, remains)
+            if subscripts is not None:
+                index, first, last = footprint.unique(time)
+                earlier = earlier[subscripts]
+            else:
+                last, lost = left, np.flatnonzero(~remains)[::-1]
+        if kind == "read" and time & STRONG:
             # Keep the record of a plain read, because it races with more accesses.
-            records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
+            last, is_left = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, last), False
         latest = int(earlier.max())
-        if latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
-            lost = (earlier >= self._begin) & ((earlier ^ records) & THREAD != 0)
-            if lost.any():
-                history.set_aside(self, "read", index, earlier * lost)
-        history.reads[index] = records
-        history.last_read = time >> TIME
+        competes = latest >= self._begin and not self._all_passed(chunk, latest, history)
+        if competes and (first is None or not _of_other_blocks(chunk, first, last).all()):
+            replaced = (earlier >= self._begin) & ((earlier ^ last) & THREAD != 0)
+            if replaced.any():
+                self._offer(chunk, history, kind, index, earlier * replaced, last)
+        if first is not None:
+            self._offer(chunk, history, kind, index, first, last if competes else None)
+        elif lost is not None and len(lost):
+            records = footprint.records(time)[lost]
+            self._offer(chunk, history, kind, index[lost], records, last[lost] if competes else None)
+        if not is_left:
+            table[index] = last
+
+    def _offer(self, chunk: Chunk, history: History, kind: str, index: Any, records: Array, last: Array | None) -> None:
+        """Set records aside, except where that of a thread that is farther from the last one is aside already.
+
+        A record that is ordered before the last one does not remain: accesses that are ordered after the last one are
+        also ordered after this record. If there are no `last` records, no record remains.
+        """
+        aside = None if last is None else history.aside(self, kind, index)
+        if aside is not None and last is not None and int(aside.max()) >= self._begin:
+            some = np.flatnonzero((aside >= self._begin) & (_apart(chunk, aside, last) > _apart(chunk, records, last)))
+            if len(some):
+                kept = aside[some]
+                unordered = ~self.ordered(chunk, kept & THREAD, kept >> TIME, last[some] & THREAD)
+                records = records.copy()
+                records[some[unordered]] = kept[unordered]
+        history.set_aside(self, kind, index, records, aside)
 
     def store(self, footprint: Footprint, history: History, rules: AccessRules, now: int) -> Race | None:
         """Check a store or an atomic, and record it.
@@ -188,8 +225,11 @@ class Races:
             self._keep_others(history, "write", index, before)
         if strength and self._block_scope:
             return self._scoped(footprint, history, before, records, strength) or race
+        if strength:
+            self._leave(footprint, history, "write", now << TIME | strength)
+            return race
         history.writes[index] = records
-        if race is None and not footprint.alone and not strength and values:
+        if race is None and not footprint.alone and values:
             race = _collision(footprint, history.writes, records, values)
         return race
 
@@ -306,7 +346,7 @@ class Races:
         chunk = footprint.group.chunk
         loads = footprint.access.kind == "ld"
         mine = footprint.records(0)
-        older = history.aside(self, kind, footprint.index) if self._block_scope or kind == "read" else None
+        older = history.aside(self, kind, footprint.index)
         for records in (before,) if older is None else (before, older):
             suspect = (records >= self._begin) & ((records & THREAD) != mine)
             if strength or exempt or self._block_scope:
@@ -375,6 +415,19 @@ class Races:
         return result
 
 
+def _apart(chunk: Chunk, one: Array, other: Array) -> Array:
+    """Return how far apart the threads of records are: 0 to 2, in the order of `Apart`."""
+    threads = chunk.threads
+    if threads & (threads - 1):
+        one, other = one & THREAD, other & THREAD
+        blocks, other_blocks = one // threads, other // threads
+        warps = (one - blocks * threads) >> 5 != (other - other_blocks * threads) >> 5
+        other_block = blocks != other_blocks
+        return np.asarray((warps | other_block).view(np.int8) + other_block.view(np.int8))
+    difference = (one ^ other) & THREAD
+    return np.asarray((difference >= min(threads, 32)).view(np.int8) + (difference >= threads).view(np.int8))
+
+
 def _of_other_blocks(chunk: Chunk, before: Array, mine: Array) -> Array:
     """Return a mask of the records of this launch whose blocks differ from the blocks of the threads in `mine`."""
     return np.asarray((before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads)
@@ -400,17 +453,19 @@ def _unchanged(footprint: Footprint) -> Array | None:
 def _collision(footprint: Footprint, writes: Array, records: Array, values: tuple[Any, ...]) -> Race | None:
     """Return the race of two lanes that store different values to one piece in the same instruction, or None."""
     index = footprint.index
-    left = writes[index]
-    lost = np.flatnonzero(left != records)
-    if not len(lost) or len(values) > 1 or values[0].__class__ is not ndarray or len(values[0]) != footprint.lanes:
+    lost = np.flatnonzero(writes[index] != records)
+    arrays = [value for value in values if value.__class__ is ndarray]
+    if not len(lost) or not arrays or len(arrays[0]) != footprint.lanes:
         return None
-    bits = values[0].view(f"u{values[0].dtype.itemsize}") if values[0].dtype.itemsize <= 8 else values[0]
-    # Sort by piece, so that lanes that share a piece are adjacent.
-    order = np.argsort(index, kind="stable")
-    arranged = index[order]
-    value = np.repeat(bits, footprint.each)[order]
-    differs = (arranged[1:] == arranged[:-1]) & (value[1:] != value[:-1])
-    places = np.flatnonzero(differs)
+    # Sort by piece, so that lanes that share their pieces are adjacent.
+    order = np.argsort(index[:: footprint.each], kind="stable")
+    arranged = index[:: footprint.each][order]
+    differs = np.zeros(len(order) - 1, np.bool_)
+    for value in arrays:
+        bits = (value.view(f"u{value.dtype.itemsize}") if value.dtype.itemsize <= 8 else value)[order]
+        differs |= bits[1:] != bits[:-1]
+    places = np.flatnonzero((arranged[1:] == arranged[:-1]) & differs)
     if not len(places):
         return None
-    return "write", int(order[places[0]]), int(records[order[places[0] + 1]])
+    one, other = (int(order[place]) * footprint.each for place in (places[0], places[0] + 1))
+    return "write", one, int(records[other])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -51,6 +52,24 @@ class AccessCount(NamedTuple):
     second: int
 
 
+class Apart(IntEnum):
+    """How far apart two threads are, from near to far: lanes of one warp, warps of one block, or different blocks.
+
+    Several threads may read a piece of memory, or update it with atomics, without being ordered. Both engines record
+    the last of these accesses, and how far the farthest of the others is from its thread. Machine code stores the
+    distance as flags in the record of the last access. NumPy stores the record of the farthest access, because it
+    reports the race.
+
+    A later write needs no comparison with the rest. Barriers order it after the accesses of all threads up to some
+    distance from its own thread. If any access is by a thread beyond this distance, so is the last one or the farthest
+    one.
+    """
+
+    LANES = 1 << 28
+    WARPS = 1 << 29
+    BLOCKS = 1 << 30
+
+
 @dataclass(frozen=True)
 class PieceRecords:
     """The records of the writes and reads of each piece of an allocation; each record has 64 bits.
@@ -59,8 +78,8 @@ class PieceRecords:
     `sites` says whether the number of each record's site is kept, which `site_numbers` returns. `unwritten` is True if
     some pieces may never have been written; the records of such pieces are 0. `WRITTEN` is the record of a piece that
     was written before any launch. Its two lowest bits are 0, because in a line's record they contain the number of
-    pieces per thread. A record contains the thread, flags such as `BLOCK_SCOPE` and `STRONG`, and the time, shifted by
-    `TIME`.
+    pieces per thread. A record contains the thread, flags such as `BLOCK_SCOPE`, `STRONG` and those of `Apart`, and the
+    time, shifted by `TIME`.
     """
 
     WRITTEN: ClassVar = 4

@@ -191,13 +191,18 @@ class History:
         known = self._writes if self.coarse is None else self.coarse
         return known is not None and bool(known.all())
 
-    def set_aside(self, work: Any, kind: str, index: Any, records: Array) -> None:
-        """Keep records that are about to be replaced, as long as the work that left them exists; 0 means no record."""
+    def set_aside(self, work: Any, kind: str, index: Any, records: Array, before: Array | None = None) -> None:
+        """Keep records that are about to be replaced, as long as the work that left them exists; 0 means no record.
+
+        `before` are the records that have been set aside so far, if the caller knows them.
+        """
         kinds = self._aside.setdefault(work, {})
         kept = kinds[kind] if kind in kinds else self._blank()
         if kept is not None:
             kinds[kind] = kept
-            kept[index] = records if records.all() else np.where(records, records, kept[index])
+            if not records.all():
+                records = np.where(records, records, kept[index] if before is None else before)
+            kept[index] = records
 
     def aside(self, work: Any, kind: str, index: Any) -> Array | None:
         """Return the records that were set aside for `work`, with 0 for no record, or None if it has none at all."""

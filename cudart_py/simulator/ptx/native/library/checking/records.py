@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....running.observer import PieceRecords
+from ....running.observer import Apart, PieceRecords
 from ....windows import RESERVED_SHARED
 from ...layout import LANES, BlockCheck, Clock, Context, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
 from ...vectors import I1, I16, I32, I64, PTR, Builder, vector
@@ -28,7 +28,7 @@ MOST_THREADS = THREAD + 1
 # Flags of a record: the access is strong with block scope; the record also covers accesses by other lanes of the warp,
 # by other warps of the block, by other blocks; the access is strong.
 BLOCK_SCOPE, STRONG = PieceRecords.BLOCK_SCOPE, PieceRecords.STRONG
-LANES_BIT, WARPS_BIT, BLOCKS_BIT = (1 << bit for bit in (28, 29, 30))
+LANES_BIT, WARPS_BIT, BLOCKS_BIT = Apart
 PARTS = LANES_BIT | WARPS_BIT | BLOCKS_BIT
 # The bits that equal a thread's number if a record covers accesses by this thread alone, strong or not.
 OWN = THREAD | PARTS
