@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+SECONDS_PER_WAIT = 0.05
+
 
 def take(lock: threading.Lock | threading.RLock, taken: list[bool], *, blocking: bool = True) -> None:
     """Acquire a lock, and append True to `taken` if the caller must release it.
@@ -12,4 +14,8 @@ def take(lock: threading.Lock | threading.RLock, taken: list[bool], *, blocking:
     steps would leave the lock acquired with nobody to release it: after `lock.acquire()`, and in Python 3.14 also
     before the first line within `with lock:`. So call this in the `try` whose `finally` releases the lock.
     """
-    taken.extend(filter(None, map(lock.acquire, (blocking,))))
+    if not blocking:
+        taken.extend(filter(None, map(lock.acquire, (False,))))
+    # Again and again: a signal that arrives immediately before Python begins to wait does not end the wait.
+    while blocking and not taken:
+        taken.extend(filter(None, map(lock.acquire, (True,), (SECONDS_PER_WAIT,))))

@@ -3,12 +3,14 @@
 The handler's exception reaches the caller, and the interrupted work is never completed.
 """
 
+import _thread
 import concurrent.futures
 import gc
 import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -128,6 +130,45 @@ def test_an_array_that_a_handler_drops_does_not_wait_for_the_work_that_the_handl
         cuda.Device(0).synchronize()
     cuda.Device(0).synchronize()
     assert memory.live.find(address) is None
+
+
+@pytest.mark.needs("in_process")
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_a_signal_that_does_not_end_the_wait_of_its_thread_is_handled_during_the_wait(handled, in_thread):
+    """`interrupt_main` has the effect of a signal that arrives immediately before the thread begins to wait."""
+    stream, idle, waited = cuda.Stream(non_blocking=True), cuda.zeros(1), []
+    begun, handler_ran = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        handler_ran.set()
+        raise Late
+
+    def hold() -> None:
+        begun.set()
+        waited.append(handler_ran.wait(10))
+
+    def work() -> None:
+        with cuda.Device(0):
+            stream.launch_host_function(hold)
+            stream.synchronize()
+
+    def interrupt() -> None:
+        begun.wait(10)
+        time.sleep(0.2)  # until the main thread waits
+        _thread.interrupt_main(signal.SIGALRM)
+
+    handled(signal.SIGALRM, stop)
+    idle.to_host()
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        threads.submit(interrupt)
+        other = threads.submit(work) if in_thread else None
+        assert other is None or begun.wait(10)
+        with pytest.raises(Late):
+            work() if other is None else idle.to_host()
+    assert waited == [True]
+    if other is None:
+        with pytest.raises(cuda.CudaError, match="a host function was interrupted by Late"):
+            cuda.Device(0).synchronize()
 
 
 @pytest.mark.needs("in_process")

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from ....host.locks import SECONDS_PER_WAIT
 from ..progress import progress
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class _Runner:
         self.in_callback = False
         # Exceptions of signal handlers that ran while the work ran in another thread. The first one interrupts it.
         self._stops: list[BaseException] = []
+        # Whether work runs in another thread, and a lock that is released when it ends.
+        self._is_beside = False
         self._ended = threading.Lock()
 
     def run(self, pieces: Iterable[Work]) -> None:
@@ -67,8 +70,9 @@ class _Runner:
 
     def wait(self) -> None:
         """Wait until the work that runs in another thread has ended."""
-        with self._ended:
-            pass
+        # Again and again: a signal that arrives immediately before Python begins to wait does not end the wait.
+        while self._is_beside:
+            self._ended.acquire(timeout=SECONDS_PER_WAIT)
 
     def poll(self) -> None:
         """Raise the exception that must interrupt the running work, if there is one."""
@@ -90,10 +94,8 @@ class _Runner:
         failures: list[BaseException] = []
         stops: list[BaseException] = []
         ended = self._ended = threading.Lock()
-        running = True
 
         def run() -> None:
-            nonlocal running
             try:
                 with progress.working():
                     self._run_here(pieces)
@@ -102,18 +104,20 @@ class _Runner:
             finally:
                 # Before a handler's call can begin, so that its own work is not interrupted.
                 self._stops = []
-                running = False
+                self._is_beside = False
                 ended.release()
 
         ended.acquire()
         self._stops = stops
+        self._is_beside = True
         try:
             threading.Thread(target=run, name="cudart_py simulator").start()
         except RuntimeError:
+            self._is_beside = False
             return False
         # From here on, no call is in progress in this thread, so that a handler may begin one.
         progress.thread = 0
-        while running:
+        while self._is_beside:
             try:
                 progress.expose()
                 self.wait()
