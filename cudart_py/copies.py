@@ -18,7 +18,7 @@ from .hints import answers_keywords, unexpected
 from .memory import staging
 from .memory.array import DeviceArray, region_of
 from .memory.fills import fill_words
-from .memory.host_memory import pinned_owner
+from .memory.host_memory import freed_owner
 from .memory.transfers import StridedRegion, check_same, raw_bytes, transfer
 from .streams.event import Event
 from .streams.stream import Stream, legacy_default, stream_of
@@ -120,10 +120,7 @@ def _host_address(array: Any, nbytes: int, writes: bool) -> int:
     flags = array.flags
     if not (flags.carray if writes else flags.c_contiguous):  # carray: contiguous, aligned and writeable
         return 0
-    owner = pinned_owner(array)
-    if owner is not None and owner.closed:
-        return 0
-    return int(array.ctypes.data)
+    return 0 if freed_owner(array) else int(array.ctypes.data)
 
 
 @answers_keywords("memcpy2d")

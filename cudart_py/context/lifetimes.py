@@ -147,9 +147,14 @@ class Handle:
         """Whether the object has been closed."""
         return self._value is None
 
+    @property
+    def _is_lost(self) -> bool:
+        """Whether a reset has closed the object."""
+        return _lost.get(id(self)) is self
+
     def _closed_by(self) -> str:
         """Return how the handle may have been closed, as the end of a sentence that says that it is closed."""
-        return ", by cuda.reset()" if _lost.get(id(self)) is self else self._closed_how
+        return ", by cuda.reset()" if self._is_lost else self._closed_how
 
     def close(self) -> None:
         """Release the handle; a second call does nothing."""

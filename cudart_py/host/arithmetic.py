@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-_C = ctypes.PyDLL(None)  # which keeps the interpreter lock: these functions take less time than releasing it
+# PyDLL keeps the interpreter lock, because these functions take less time than releasing it.
+_C = ctypes.PyDLL("libm.so.6")
 _DEFAULT = ctypes.c_void_p(-1)  # FE_DFL_ENV
 _SIZE = 64  # more bytes than an fenv_t has
 

@@ -286,6 +286,15 @@ def pinned_owner(array: NDArray[Any]) -> HostMemory | None:
     return base if isinstance(base, HostMemory) else _registered.find(array)
 
 
+def freed_owner(array: NDArray[Any]) -> HostMemory | None:
+    """Return the page-locked or managed memory that contained an array, if it has been freed; else None.
+
+    Memory that a reset has closed keeps its bytes until the last array over it is gone.
+    """
+    owner = pinned_owner(array)
+    return owner if owner is not None and owner.closed and not owner._is_lost else None
+
+
 def is_pinned(array: NDArray[Any]) -> bool:
     """Return whether an array is page-locked, registered or managed, so that copies run concurrently with the host."""
     return pinned_owner(array) is not None

@@ -21,7 +21,7 @@ from ..driver import enums
 from ..driver.calls import api
 from ..streams.stream import Stream
 from . import staging
-from .host_memory import pinned_owner
+from .host_memory import freed_owner, pinned_owner
 
 # The maximum pitch of cuMemcpy2D in bytes (CU_DEVICE_ATTRIBUTE_MAX_PITCH), the same on every device so far.
 _MAX_PITCH = 2**31 - 1
@@ -75,9 +75,9 @@ def host_region(call: str, name: str, array: Any, *, writes: bool) -> StridedReg
         )
     if writes and not array.flags.writeable:
         raise ValueError(f"{call}: argument {name!r} is read-only")
-    owner = pinned_owner(array)
-    if owner is not None and owner.closed:
-        raise arguments.wrong_value(call, name, "open", array, f"its {type(owner).__name__} was closed")
+    freed = freed_owner(array)
+    if freed is not None:
+        raise arguments.wrong_value(call, name, "open", array, f"its {type(freed).__name__} was closed")
     if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
         strides = f"strides of {array.strides} bytes"
         raise arguments.unusable(call, name, "have positive strides", strides, "use numpy.ascontiguousarray")
