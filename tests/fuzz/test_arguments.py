@@ -73,7 +73,12 @@ def test_a_bad_argument_is_named_and_changes_nothing(seed, calls, monkeypatch, c
 def test_numpys_error_settings_do_not_reach_a_call():
     """Pass a number that underflows in single precision for each argument; calls run with NumPy's errors enabled."""
     world, random_, label = World(), random.Random(1), "tiny float64"
-    places = [(target, slot) for target, slot in cases.places() if label in cases.labels_for(target, slot)]
+    places = [
+        (target, slot)
+        for target, slot in cases.places()
+        # `to_device` converts an array as NumPy does, and raises what NumPy raises.
+        if label in cases.labels_for(target, slot) and (target.name, slot) != ("to_device", "host")
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as that of a matrix of zeros
         for target, slot in places:
