@@ -18,6 +18,7 @@ from cudart_py.host.programs import Program
 
 from . import stops
 from .processors import processors
+from .ranks import started_by_mpi
 from .runner import Outcome, run_stop
 
 # What all stops import at their first calls, besides their own modules.
@@ -31,8 +32,10 @@ def outcomes_of(names: Sequence[str], device: cuda.Device, size: int | None) -> 
     Without a GPU, whose times other work would change, as many stops run at a time as there are processors. If one of
     their processes is killed, the iterator raises BrokenProcessPool.
     """
-    # A program that runs for `cudart-py profile`, for example, is watched in its own process alone.
-    if len(names) < 2 or processors() < 2 or "gpu_timing" in cuda.capabilities() or Program.running:
+    alone = len(names) < 2 or processors() < 2 or "gpu_timing" in cuda.capabilities()
+    # An MPI rank reaches the others from its own process alone, and a program that runs for `cudart-py profile`, for
+    # example, is watched there alone.
+    if alone or started_by_mpi() or Program.running:
         yield (run_stop(name, device, size) for name in names)
         return
     with pool([__name__, *map(stops.module_name, names)], os.environ) as executor:

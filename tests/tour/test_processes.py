@@ -90,11 +90,12 @@ def refuse(*arguments: object, **named: object) -> None:
     raise AssertionError("a pool was opened")
 
 
-@pytest.mark.parametrize("reason", ["timed", "watched", "one processor", "one stop"])
+@pytest.mark.parametrize("reason", ["timed", "watched", "ranks", "one processor", "one stop"])
 def test_stops_run_in_this_process_if(reason, monkeypatch):
     monkeypatch.setattr(processes, "pool", refuse)
     monkeypatch.setattr(processes, "processors", lambda: 1 if reason == "one processor" else 2)
     monkeypatch.setattr(Program, "running", reason == "watched")
+    monkeypatch.setattr(processes, "started_by_mpi", lambda: reason == "ranks")
     capabilities = {"gpu_timing"} if reason == "timed" else set()
     monkeypatch.setattr(processes.cuda, "capabilities", lambda: capabilities)
     monkeypatch.setattr(processes, "run_stop", lambda name, device, size: name)
