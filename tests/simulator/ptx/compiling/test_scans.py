@@ -130,7 +130,7 @@ def test_every_scan_accepts_the_spellings_of_an_opcode(name: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", TABLE)
-def test_every_scan_accepts_all_pairs_of_words_in_all_styles(name: str) -> None:
+def test_every_scan_accepts_all_pairs_of_words_in_random_styles(name: str) -> None:
     texts = statements(name, Extent.PAIRS)
     for start in range(0, len(texts), TOGETHER):
         assert failures(texts[start : start + TOGETHER], scan_all) == []

@@ -145,7 +145,7 @@ PARTS = 40
 
 @pytest.mark.parametrize("part", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n % 8 != 2)) for n in range(PARTS)])
 def test_literals_have_the_results_of_registers(part: int, rng: np.random.Generator) -> None:
-    cases = [Case(opcode, FORMS[opcode], rng) for opcode in [*FORMS][part::PARTS] for _ in range(3)]
+    cases = [Case(opcode, FORMS[opcode], rng) for opcode in [*FORMS][part::PARTS]]
     for engine in ("numpy", *["native"] * has_llvmlite()):
         registers, literals = run(cases, engine)
         wrong = [
