@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 import cudart_py as cuda
+from cudart_py.driver.backend import ENVIRONMENT_VARIABLE
 from cudart_py.host.programs import Program
 
 from . import stops
@@ -38,7 +39,9 @@ def outcomes_of(names: Sequence[str], device: cuda.Device, size: int | None) -> 
     if alone or started_by_mpi() or Program.running:
         yield (run_stop(name, device, size) for name in names)
         return
-    with pool([__name__, *map(stops.module_name, names)], os.environ) as executor:
+    # This process has said that there is no GPU, if nobody has named the driver; the others need not repeat it.
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: "simulator"}
+    with pool([__name__, *map(stops.module_name, names)], environment) as executor:
         # Not executor.map, which cancels its tasks after Ctrl-C. The pool's thread fails if tasks whose processes end
         # have been cancelled.
         tasks = [executor.submit(_run, name, device.ordinal, size) for name in names]

@@ -22,21 +22,23 @@ NAMES = ["memset", "daxpy", "device_query"]
 
 
 def tour(*arguments: str) -> list[str]:
-    """Return the command that runs stops on the simulator, two at a time."""
+    """Return the command that runs stops, two at a time if there is no GPU."""
     program = (
         "import sys; from library_tour import __main__, processes\n"
         "if __name__ == '__main__':\n"
         "    processes.processors = lambda: 2\n"
         "    sys.exit(__main__.main())"
     )
-    return [sys.executable, "-c", program, "run", "--driver", "simulator", *arguments]
+    return [sys.executable, "-c", program, "run", *arguments]
 
 
 @contextmanager
 def started(*arguments: str):
-    """Start a tour as a shell starts it, in a process group of its own."""
+    """Start a tour without a GPU, as a shell starts it, in a process group of its own."""
     pipe = subprocess.PIPE
-    command, environment = tour(*arguments), {**own_environment(), "PYTHONUNBUFFERED": "1"}
+    command = tour(*arguments)
+    environment = {**own_environment(), "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment.pop("CUDART_PY_DRIVER", None)
     with subprocess.Popen(
         command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
     ) as running:
@@ -55,15 +57,22 @@ def has_members(group: int) -> bool:
 
 
 def test_stops_that_run_beside_each_other_are_reported_in_their_order():
-    with started(*NAMES) as running:
+    with started(*NAMES, "--driver", "simulator") as running:
         out, err = running.communicate(timeout=100)
     assert re.findall(f"^({'|'.join(NAMES)}): ", out, re.MULTILINE) == NAMES
     assert out.endswith(f"{len(NAMES)} stops: {len(NAMES)} passed\n")
     assert (running.returncode, err) == (0, "")
 
 
+def test_only_one_process_says_that_there_is_no_gpu():
+    with started(*NAMES) as running:
+        _, err = running.communicate(timeout=100)
+    assert running.returncode == 0
+    assert len(err.splitlines()) == 1
+
+
 def test_ctrl_c_ends_all_processes_and_prints_one_line():
-    with started() as running:
+    with started("--driver", "simulator") as running:
         while "device_query: " not in running.stdout.readline():
             pass
         os.killpg(running.pid, signal.SIGINT)
