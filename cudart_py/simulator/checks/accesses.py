@@ -150,8 +150,8 @@ class Footprint:
     def unique(self, time: int) -> tuple[Any, Array | None, Array]:
         """Return pieces of `distinct`, and the records of the first and of the last lane at each of them.
 
-        If no lanes are known to share pieces, there are no records of first lanes. Otherwise, each piece is returned
-        only once.
+        Where it is known which lanes share pieces, each piece is returned once. Otherwise, the records of the first
+        lanes are None.
         """
         threads = self._threads()
         if self.same:

@@ -153,7 +153,7 @@ class NativeRecords:
 
 
 def _new(shadow: ShadowMemory, shift: int, sites: bool) -> PieceRecords | None:
-    """Return new records for an allocation, with `sites` if asked for, or None if there is no memory for them."""
+    """Return new records for an allocation, including their sites if `sites` is set, or None without room for them."""
     history = shadow.history
     count = -(-shadow.size // 4) << (2 - shift)
     lines = -(-count // _LINE)
@@ -178,7 +178,7 @@ def _new(shadow: ShadowMemory, shift: int, sites: bool) -> PieceRecords | None:
 
 
 def _table(count: int, sites: bool) -> Array | None:
-    """Return new records, which are 0, with room for their sites if asked for, or None if there is no memory."""
+    """Return new records, which are 0, with room for their sites if `sites` is set, or None without room for them."""
     if not sites:
         return limit.zeros(count, np.uint64)
     units = -(-count // 4)

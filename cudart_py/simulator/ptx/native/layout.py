@@ -280,9 +280,9 @@ class ExtentCheck(IntEnum):
     """The words of the checks' state for an allocation.
 
     `READY` is 1 if the other words are valid, and 2 if the launch has also used the allocation. `WRITES` is 0 if there
-    are no records, because only loads use the allocation, and need none. `FLOOR` is 1 if the checks look for reads of
-    unwritten memory. `LOADED` is one more than the number of a site that has loaded from the
-    allocation without a record, and `STORED` says whether the launch has stored to it.
+    are no records, which an allocation needs only if the launch stores to it. `FLOOR` is 1 if the checks look for reads
+    of unwritten memory. `LOADED` is one more than the number of a site that has loaded from the allocation without a
+    record, and `STORED` says whether the launch has stored to it.
     """
 
     READY = 0
