@@ -30,7 +30,7 @@ RANKED = {
     "bank conflicts": (True, "The most bank conflicts"),
 }
 MOST_RANKED = 5
-KERNEL = re.compile(r"__global__\s+(?:void\s+)?(?:__launch_bounds__\([^()]*\)\s*)?(?:void\s+)?(\w+)\s*\(")
+_KERNEL = re.compile(r"__global__\s+(?:void\s+)?(?:__launch_bounds__\([^()]*\)\s*)?(?:void\s+)?(\w+)\s*\(")
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def _kernels(run: StopRun, folder: Path) -> Iterator[_Kernel]:
         launched.setdefault(_plain(kernel.name), []).append(kernel)
     drawn = Beside(folder / "pictures", "pictures").diagrams(stop, [each for each in run.diagrams if each.kernel])
     code = _code(stop)
-    for name in dict.fromkeys([*(KERNEL.findall("\n".join(code))), *launched]):
+    begins = kernel_lines(code)
+    for name in dict.fromkeys([*begins, *launched]):
         of = [shown for diagram, shown in drawn if _plain(diagram.kernel) == name]
         if name in launched:
             instances = [
@@ -109,8 +110,7 @@ def _kernels(run: StopRun, folder: Path) -> Iterator[_Kernel]:
             ]
             yield _Kernel(name, instances, of)
         else:
-            begins = next(at for at, line in enumerate(code, 1) if name in KERNEL.findall(line))
-            lines = definition(code, begins)
+            lines = definition(code, begins[name])
             yield _Kernel(name, (), of, code[lines.start - 1 : lines.stop - 1], lines.start)
 
 
@@ -128,6 +128,12 @@ def _code(stop: str) -> list[str]:
         return device_code.find(stop).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:  # the stop has only host code
         return []
+
+
+def kernel_lines(code: Sequence[str]) -> dict[str, int]:
+    """Return the number of the line on which each kernel's definition begins, keyed by the kernel's name."""
+    text = "\n".join(code)
+    return {found[1]: text.count("\n", 0, found.start()) + 1 for found in _KERNEL.finditer(text)}
 
 
 def _instance(kernel: KernelRun, id: str) -> _Instance:

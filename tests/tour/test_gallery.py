@@ -48,6 +48,14 @@ def test_instances_are_in_the_order_of_their_numbers(tmp_path):
     assert re.findall(r"<summary>fill&lt;(\d+)&gt;", page) == ["2", "8", "16"]
 
 
+def test_a_kernel_that_was_not_launched_is_shown_wherever_its_name_is(tmp_path, monkeypatch):
+    code = ["template <int n>", "__global__ void __launch_bounds__(256)", "    sum(int* x)", "{", "    x[0] = n;", "}"]
+    monkeypatch.setattr(gallery, "_code", lambda stop: code)
+    outcome = Outcome("sums", "Sums", None, "", 0.1, "passed", Result([]))
+    gallery.write(tmp_path, [simulated.StopRun("a machine", outcome, [simulated.KernelRun("add", 1, {}, ())], ())])
+    assert "__launch_bounds__(256)\n    sum(int* x)\n{" in (tmp_path / "sums.md").read_text()
+
+
 def test_a_definition_has_its_comment_and_template_and_ends_with_its_brace():
     texts = """struct A { int a; };
 
