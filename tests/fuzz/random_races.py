@@ -5,8 +5,9 @@
 
 All threads of a kernel execute the same steps. In a step, some of the threads access a word, a vector or a byte in
 shared or global memory, or all of them synchronise with their block or their warp. Two accesses race if they are by
-different threads, have a byte in common, at least one of them writes, not both are atomic, and no barrier that both
-threads share comes between their steps. `races` compares each write with every other access, without the simulator.
+different threads, have a byte in common, at least one of them writes, not both are atomic in a scope that contains both
+threads, and no barrier that both threads share comes between their steps. `races` compares each write with every other
+access, without the simulator.
 
 Each write of a kernel stores another value, because storing the value that is already there is not a race. A kernel
 depends only on the seed and its number. Even numbers have no race, odd ones do. The exit status says whether the check
@@ -40,6 +41,11 @@ CONDITIONS = (
 )  # fmt: skip  # rows of a table
 
 
+# The kinds of steps of a kernel: all, or only atomics, which do not race in a scope that contains all threads.
+ATOMICS = ["__syncthreads", "atomic", "atomic_block"]
+KINDS = [["__syncwarp", "read", "read", "read", "write", "write", *ATOMICS]] * 2 + [ATOMICS]
+
+
 @dataclass(frozen=True)
 class Step:
     """A step of a kernel: a barrier, or the access of some threads. Sizes are in bytes."""
@@ -65,6 +71,7 @@ class Step:
             ("write", 8): f"((uint2 *)words)[{place}] = make_uint2({unique}, {unique});",
             ("write", 16): f"((uint4 *)words)[{place}] = make_uint4({unique}, {unique}, {unique}, {unique});",
             ("atomic", 4): f"atomicAdd(words + {place}, {MOST_THREADS * 100});",
+            ("atomic_block", 4): f"atomicAdd_block(words + {place}, {MOST_THREADS * 100});",
         }[self.kind, self.size]
         return f"if ({self.condition}) {access}"
 
@@ -107,7 +114,7 @@ class Kernel:
         rows = [row for number, step in enumerate(self.steps) if step.index for row in self._accesses(number, step)]
         if not rows:
             return False
-        byte, thread, number, writes, atomic = np.array(rows).T
+        byte, thread, number, writes, scope = np.array(rows).T
         # The number of barriers of the block, and of the warp, before each step.
         of_block, of_warp = (
             np.cumsum([step.kind in kinds for step in self.steps])[number]
@@ -120,19 +127,24 @@ class Kernel:
             ordered = ((block == block[one]) & (of_block != of_block[one])) | (
                 (warp == warp[one]) & (of_warp != of_warp[one])
             )
-            if ((byte == byte[one]) & (thread != thread[one]) & ~ordered & ~(atomic & atomic[one]).astype(bool)).any():
+            atomic = np.minimum(scope, scope[one]) >= np.where(block == block[one], 1, 2)
+            if ((byte == byte[one]) & (thread != thread[one]) & ~ordered & ~atomic).any():
                 return True
         return False
 
-    def _accesses(self, number: int, step: Step) -> Iterator[tuple[int, int, int, bool, bool]]:
-        """Yield a row per accessed byte: the byte, the thread, the step, and whether it is a write and an atomic."""
+    def _accesses(self, number: int, step: Step) -> Iterator[tuple[int, int, int, bool, int]]:
+        """Yield a row per accessed byte: the byte, the thread, the step, whether it is a write, and its scope.
+
+        The scope is 2 for an atomic on the device, 1 for one on the block, and 0 for an access that is not atomic.
+        """
+        scope = {"atomic_block": 1, "atomic": 2}.get(step.kind, 0)
         index, condition = (compile(text.replace("/", "//"), "<step>", "eval") for text in (step.index, step.condition))
         for t in range(self.blocks * self.threads):
             names = {"t": t, "i": t % self.threads, "b": t // self.threads}
             if eval(condition, {}, names):
                 first = eval(index, {}, names) % (WORDS * 4 // step.size) * step.size
                 for byte in range(first, first + step.size):
-                    yield byte, t, number, step.kind != "read", step.kind == "atomic"
+                    yield byte, t, number, step.kind != "read", scope
 
 
 def make(seed: int, number: int, space: str) -> Kernel:
@@ -161,8 +173,9 @@ def _random_kernel(generator: random.Random, number: int, space: str) -> Kernel:
         return Step(kind, index.format(**names), (condition or generator.choice(CONDITIONS)).format(**names), size)
 
     steps = []
+    kinds = generator.choice(KINDS)
     for _ in range(generator.randrange(3, 8)):
-        kind = generator.choice(["__syncthreads", "__syncwarp", "read", "read", "read", "write", "write", "atomic"])
+        kind = generator.choice(kinds)
         if kind.startswith("__"):
             steps.append(Step(kind))
         elif kind == "read":

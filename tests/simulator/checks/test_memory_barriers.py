@@ -4,7 +4,6 @@ Mistakes with the bulk copies that arrive at an mbarrier are found too. Atomics 
 the threads of one block.
 """
 
-import random
 import re
 from typing import Any
 
@@ -132,35 +131,3 @@ def test_launches_of_two_streams_race_at_a_block_scoped_atomic() -> None:
     (text,) = found(launch, False)
     assert "block scope" in text
     assert "in another stream" in text
-
-
-def random_kernel(number: int) -> tuple[str, bool]:
-    """Return a kernel of a few atomics, and whether blocks share a word that one of them updates with block scope."""
-    generator = random.Random(number)
-    steps = []
-    touched: dict[int, set[tuple[int, bool]]] = {}
-    for _ in range(generator.randrange(1, 5)):
-        scoped, factor, shift = generator.random() < 0.4, generator.choice([0, 1, 1, 2]), generator.randrange(3)
-        only = generator.choice([-1, *range(BLOCKS)])
-        own = generator.random() < 0.6
-        place = f"{BLOCKS} * ((t * {factor} + {shift}) % 16)" + (" + b" if own else "")
-        guard = "" if only < 0 else f"if (b == {only}) "
-        steps.append(f"{guard}atomicAdd{'_block' * scoped}(&x[{place}], 1);")
-        for block in range(BLOCKS) if only < 0 else [only]:
-            for thread in range(THREADS):
-                word = BLOCKS * ((thread * factor + shift) % 16) + (block if own else 0)
-                touched.setdefault(word, set()).add((block, scoped))
-    races = any(scoped and len({other for other, _ in words}) > 1 for words in touched.values() for _, scoped in words)
-    body = "\n    ".join(steps)
-    return f"KERNEL(random{number}) {{\n    int t = threadIdx.x, b = blockIdx.x;\n    {body}\n}}", races
-
-
-@pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("numbers", [range(10, 18), pytest.param(range(20, 40), marks=pytest.mark.exhaustive)])
-def test_random_atomics_race_where_blocks_meet_in_block_scope(numbers: range) -> None:
-    made = [random_kernel(number) for number in numbers]
-    head = 'extern "C" __global__ void NAME(int* x, int* y)'
-    module = cuda.compile("\n".join([f"#define KERNEL(NAME) {head}", *(source for source, _ in made)]))
-    for number, (source, races) in zip(numbers, made, strict=True):
-        assert bool(launches(module[f"random{number}"])) is races, source
-    assert 0 < sum(races for _, races in made) < len(made)
