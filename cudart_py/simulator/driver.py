@@ -2,7 +2,7 @@
 
 Names, parameters and results are those of `cuda.bindings.driver`. In addition, the module has:
 
-- `CAPABILITIES`: what this driver can do and a GPU's driver can't;
+- `CAPABILITIES`: the abilities that this driver has and a GPU's driver lacks;
 - `take_report()`: the text of the last fault; and `lost_by()`: at any later time, the report of what ended the context;
 - `begin_profile()`, `complete_profile()` and `end_profile()`: counters of what launches do;
 - `host_time()`: the time at an event in the host's clock;

@@ -1,4 +1,4 @@
-"""Memory of the program: reading and writing what its pointers refer to."""
+"""Memory of the program: reads and writes through its pointers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_string(address: int) -> bytes | None:
 
 
 def write(address: int, value: Any, kind: Any = ADDRESS) -> None:
-    """Write a number or a handle; nothing is written to a null pointer, which stands for a result that nobody wants."""
+    """Write a number or a handle, but not through a null pointer, which means that the caller needs no result."""
     if address:
         kind.from_address(address).value = value if isinstance(value, float) else int(value)
 

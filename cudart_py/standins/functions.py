@@ -61,7 +61,7 @@ def driver_declarations() -> dict[str, Declaration]:
 def _without_version(declared: Sequence[Declaration]) -> list[Declaration]:
     """Return the functions that have a version in their names, under the names of their first version.
 
-    Programs may look these up at run time. Their types have changed since CUDA 3, for which nothing here is meant.
+    Programs may look these up at run time. Their types have changed since CUDA 3, which is not supported.
     """
     first = {_VERSION.sub("", item.symbol): item for item in reversed(declared)}
     known = {item.symbol for item in declared}

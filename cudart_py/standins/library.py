@@ -85,13 +85,14 @@ def _build(folder: Path, real: dict[str, str], compiler: str) -> None:
         sources[COMPILER] = _compiler_source(real[COMPILER])
     if LINKER in real:
         sources[LINKER] = _IMPORTED + _stubs("libnvJitLink", linker_functions().values())
-    # Built beside its final place and renamed, so that other processes never see half of it.
+    # Built next to its final place and renamed, so that other processes never see an incomplete library.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".standins-") as place:
         built = Path(place, "libraries")
         (built / REAL).mkdir(parents=True)
         for name, path in real.items():
             (built / REAL / name).symlink_to(path)
-            # NVRTC 13.0 looks for this library beside the one whose functions the process calls, which is the stand-in.
+            # NVRTC 13.0 looks for this library next to the one whose functions the process calls, which is the
+            # stand-in.
             for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
                 (built / builtins.name).unlink(missing_ok=True)
                 (built / builtins.name).symlink_to(builtins)
@@ -249,7 +250,7 @@ def _compile(compiler: str, name: str, source: str, folder: Path) -> None:
     if name != DRIVER:
         command.append(f"-Wl,--version-script={versions}")
     if name in (RUNTIME, LINKER):
-        # A process that has lost LD_LIBRARY_PATH, but not LD_PRELOAD, finds libcuda beside the library.
+        # A process that has lost LD_LIBRARY_PATH, but not LD_PRELOAD, finds libcuda next to the library.
         command += [f"-L{folder}", f"-l:{DRIVER}", "-Wl,-rpath,$ORIGIN"]
     try:
         done = subprocess.run(

@@ -6,5 +6,5 @@ COMPILER = "libnvrtc.so.13"
 LINKER = "libnvJitLink.so.13"
 # The assembler, a program of CUDA: Triton starts it.
 ASSEMBLER = "ptxas"
-# Beside a stand-in, this folder has a link to the library of the same name.
+# Next to a stand-in, this folder has a link to the library of the same name.
 REAL = "real"

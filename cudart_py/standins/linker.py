@@ -45,7 +45,7 @@ _handles = itertools.count(1)
 
 @functools.cache
 def _real() -> Any:
-    """Return NVIDIA's library, which lies beside the stand-in that this process has loaded."""
+    """Return NVIDIA's library, which is next to the stand-in that this process has loaded."""
     return ctypes.CDLL(str(_stand_in().parent / REAL / LINKER))
 
 

@@ -43,7 +43,7 @@ def fill(library: str, address: int, embedded: int) -> None:
 
 
 def _library(name: str) -> tuple[dict[str, Function], Callable[[Function], Implementation]]:
-    """Return the functions of a library and what implements them, imported only for a program that uses the library."""
+    """Return the functions of a library and their implementations, imported only if a program uses the library."""
     if name == "libcuda":
         from .driver import table  # imported late: it imports the bindings, which the program may not need
 
@@ -88,7 +88,7 @@ def _prepare(embedded: bool) -> None:
 
 
 def finish() -> None:
-    """Print what is left to say at the end of the program: repeated findings, the profile, and this package's words."""
+    """Print the messages for the end of the program: repeated findings, the profile, this package's own messages."""
     messages.say_repeats()
     profile_report.end()
     if messages.is_embedded():

@@ -171,7 +171,7 @@ def _print(text: str) -> None:
         stream.write(text)
     except UnicodeEncodeError as error:
         _print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
-    except (ValueError, OSError):  # it is closed, or nobody reads from the pipe
+    except (ValueError, OSError):  # it is closed, or the pipe has no reader
         return
 
 

@@ -1,4 +1,4 @@
-"""Calls for the driver's error log, which says in sentences why calls have failed.
+"""Calls for the driver's error log, which explains in sentences why calls have failed.
 
 As on an H200, `flags` are ignored.
 """

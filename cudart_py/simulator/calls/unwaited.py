@@ -52,7 +52,7 @@ def note_exit() -> None:
 
 
 def _run_unless_waiting(operations: list[Operation | None]) -> None:
-    """Run all work, unless that may take for ever: it waits for values, or another thread is in the driver."""
+    """Run all work, unless that may take forever: it waits for values, or another thread is in the driver."""
     if any(operation is not None and operation.may_wait for operation in operations):
         return
     if not progress.lock.acquire(blocking=False):

@@ -140,7 +140,7 @@ class Footprint:
         return self._index
 
     def for_lanes(self, known: Array) -> Array:
-        """Return what is known of each piece of `index`, given the same for the pieces of `distinct`."""
+        """Return the information on each piece of `index`, given that on the pieces of `distinct`."""
         return np.tile(known, self.lanes) if self.same else known
 
     def records(self, time: int) -> Array:
@@ -150,8 +150,8 @@ class Footprint:
     def unique(self, time: int) -> tuple[Any, Array | None, Array]:
         """Return pieces of `distinct`, and the records of the first and of the last lane at each of them.
 
-        Where it is known which lanes share pieces, each piece is returned once. Otherwise, the records of the first
-        lanes are None.
+        If it is known which lanes share pieces, each piece is returned once. Otherwise, the records of the first lanes
+        are None.
         """
         threads = self._threads()
         if self.same:
@@ -192,7 +192,7 @@ class Footprint:
 
     @property
     def _sharing(self) -> tuple[str, int]:
-        """The key of what is known of the lanes that share pieces, among the notes of an address.
+        """The key of the information on lanes that share pieces, among the notes of an address.
 
         The value is the subscripts of the first and of the last lane at each piece, () if they are not known yet, or
         None if no lanes share pieces. All accesses with as many pieces per lane have the same.

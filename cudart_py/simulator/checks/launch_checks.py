@@ -83,7 +83,7 @@ class LaunchChecks(Observer):
         self.restart(state)
 
     def restart(self, state: LaunchState) -> None:
-        """Forget the accesses of the launch, which run again; what has been reported is not reported again."""
+        """Forget the accesses of the launch, which run again; findings already reported are not repeated."""
         # A record has too few bits for larger thread numbers.
         self._threads = state.blocks * state.threads
         self._racing = self._threads < MOST_THREADS

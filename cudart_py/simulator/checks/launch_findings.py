@@ -67,7 +67,8 @@ class LaunchFindings:
             others = tuple(_PLACE.findall(what))
             key = entry.name, entry.module.places.origin, like, others
             report = self._launch.located(what, site, group, position)
-            # First, because a debugger that has not seen the block makes it run again, and then hears of this again.
+            # First, because a debugger that has not recorded the block makes it run again, and then receives this
+            # finding again.
             self._heard(group, position, report)
             self._found.add((kind, id(site)))
             self._reported[like] = put_finding(kind, report, key)

@@ -171,7 +171,7 @@ def _new(shadow: ShadowMemory, shift: int, sites: bool) -> PieceRecords | None:
         known.reshape(-1)[:count] = (history.writes.reshape(count, -1) != 0).all(axis=1)
         whole = known.all(axis=1)
         write_lines[whole] = _WRITTEN
-        # Touch only the lines of which a part is written: the untouched records of a large allocation take no memory.
+        # Touch only the lines that are partly written: the untouched records of a large allocation take no memory.
         mixed = np.flatnonzero(known.any(axis=1) & ~whole)
         writes.reshape(lines, _LINE)[mixed] = known[mixed] * np.uint64(_WRITTEN)
     return PieceRecords(writes, reads, write_lines, read_lines, sites, unwritten=False)

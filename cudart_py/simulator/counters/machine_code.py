@@ -56,7 +56,7 @@ _APPROXIMATE = {
 
 
 def machine_code(form: Form) -> MachineCode:
-    """Return what the assembler makes of an instruction of this form."""
+    """Return the machine instructions that the assembler generates for an instruction of this form."""
     name, kind = form.row.name, form.types[-1] if form.types else ""
     if "full" in form.words:
         return MachineCode(8, 1)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 _L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
 
-# The names of the reasons for which warps wait, which Nsight Compute measures and does not count: how often a result of
-# fixed latency is awaited, one of shared memory, a shuffle or a special function, and one of other memory.
+# The names of stall reasons that Nsight Compute measures but does not count: waits for a result of fixed latency, for
+# one of shared memory, a shuffle or a special function, and for one of other memory.
 WAITS = {"wait": "fixed_latency", "short": "short_scoreboard", "long": "long_scoreboard"}
 
 # The name of each metric, keyed by the counted quantity, the memory space and the kind of instruction.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 _LANES = 32
-# The maximum number of recorded accesses per instruction. The first iterations of a loop show what all of them do, and
-# the limit bounds the memory for the records of many launches.
+# The maximum number of recorded accesses per instruction. The first iterations of a loop represent all of them, and the
+# limit bounds the memory for the records of many launches.
 _MOST_OF_ONE_SITE = 16
 _MOST_STEPS = 1024
 _OPERATIONS = {"ld": "load", "st": "store", "atom": "atomic", "red": "atomic"}

@@ -1,1 +1,1 @@
-"""The debugger's part inside the simulator: what it records of a launch, and what it reads from the records."""
+"""The debugger's part of the simulator: the recording of launches, and the views of the records."""

@@ -1,4 +1,4 @@
-"""The blocks in which a condition may hold, by the parts of it that contain only indices of blocks and constants."""
+"""The blocks in which a condition may hold, from its parts that contain only block indices and constants."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class BlockScope:
         raise ExpressionError(f"{name} may differ within a block")
 
     def are_at(self, index: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Return which blocks have an index, whose last coordinates may be left out if they are 0."""
+        """Return the blocks that have an index, whose last coordinates may be left out if they are 0."""
         whole = (*index, *(0,) * (3 - len(index)))
         found: NDArray[np.bool_] = (self._coordinates == np.array(whole)).all(axis=1)
         return found
 
     def may_hold(self, condition: str) -> NDArray[np.bool_]:
-        """Return in which blocks a condition may hold for some thread."""
+        """Return the blocks in which a condition may hold for some thread."""
         chosen = np.ones(len(self.group.lanes), np.bool_)
         with device_arithmetic():
             for part in _parts(parse(condition)) if condition else ():

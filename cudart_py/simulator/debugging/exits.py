@@ -90,8 +90,8 @@ class Exits:
 def _is_only_a_jump(site: Instruction, lines: Lines) -> bool:
     """Return whether an instruction jumps and has the line of the instruction before it in the text.
 
-    The compiler ends the branches of an `if` with such jumps. Threads that skip an inner branch execute them, too, so
-    that their line says nothing. A `return` is a jump with a line of its own.
+    The compiler ends the branches of an `if` with such jumps. Threads that skip an inner branch also execute them, so
+    they do not show which branch was taken. A `return` is a jump with a line of its own.
     """
     if site.opcode.split(".")[0] != "bra" or site.guard is not None:
         return False

@@ -55,7 +55,7 @@ def evaluate(text: str, scope: Scope) -> Value:
 
 
 def holds(text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return for which lanes of a scope a condition holds, and for which it has a value."""
+    """Return the lanes of a scope for which a condition holds, and those for which it has a value."""
     value = evaluate(text, scope)
     found: NDArray[np.bool_] = value.data.astype(np.bool_) & value.known
     return found, value.known

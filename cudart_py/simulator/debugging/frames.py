@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Frame(NamedTuple):
-    """A function of the call stack of a group, and its place: that of the call of the frame inside it.
+    """A function in the call stack of a group, and its place: in outer frames, that of the call of the next frame.
 
     `level` is the level of the group's call stack that contains its registers. `inlined` is None for a function that
     was called. `place` is None at the end of a function.

@@ -20,13 +20,13 @@ Array = NDArray[Any]
 class PastMemory:
     """The memory at one moment of the history.
 
-    To go back by a moment, the changes of one instruction are taken back, and to go forward, they are made again. So a
+    To go back by a moment, the changes of one instruction are undone, and to go forward, they are made again. So a
     search through the history applies each change once, however long the history is.
     """
 
     def __init__(self, history: deque[Moment]) -> None:
         self._history = history
-        # What the changes had left that are taken back, per moment. The last ones are those of the earliest moment.
+        # The contents that undone changes had left, per moment. The last ones are those of the earliest moment.
         self._left: list[list[Array]] = []
         # The pieces of memory that these changes are in, keyed by the identity of the array and the piece's number.
         self._pieces: dict[tuple[int, int], Array] = {}

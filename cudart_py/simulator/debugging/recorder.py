@@ -106,7 +106,7 @@ class Recorder(KernelSource, Observer):
         self._is_interrupting = False
         self._endless = Endless()
         self.exits = Exits()
-        # What the threads of a launch that never ends read again and again.
+        # The reads that the threads of a launch that never ends repeat.
         self.reads: list[Read] = []
 
     def start(self, state: LaunchState) -> None:
@@ -385,7 +385,7 @@ class Recorder(KernelSource, Observer):
     # --- changes of memory
 
     def _note_changes(self, chunk: Chunk) -> None:
-        """Record what the chunk's latest instruction has changed in shared and local memory."""
+        """Record the changes of the chunk's latest instruction in shared and local memory."""
         known = self._known.get(id(chunk))
         if known is None:
             arrays = (chunk.shared.bytes, chunk.local.bytes)
@@ -447,7 +447,7 @@ class Recorder(KernelSource, Observer):
         writers.places[where] = self._writing_places.index(access)
 
     def _inside(self, places: Array, size: int) -> NDArray[np.bool_]:
-        """Return which places in global memory are within an allocation."""
+        """Return the places in global memory that are within an allocation."""
         starts, ends = self.state.memory.extents()
         if not len(starts):
             return np.zeros(len(places), np.bool_)

@@ -141,7 +141,7 @@ class Scope:
         return Value(type_, None if data is None else np.full(lanes, data), addresses)
 
     def _builtin(self, name: str) -> Value | None:
-        """Return threadIdx, warpSize and the like, or None for another name."""
+        """Return threadIdx, warpSize or a similar built-in variable, or None for another name."""
         launch, lanes = self._moment.chunk.state.launch, self.group.lanes
         if name == "warpSize":
             return Value(INT, np.full(len(lanes), WARP, np.int32))

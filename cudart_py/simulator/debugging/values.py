@@ -81,7 +81,7 @@ class MemoryView:
         return value
 
     def bytes(self, addresses: Array, size: int) -> tuple[Array, Array]:
-        """Return `size` bytes per lane, one row per lane, and for which lanes they are accessible and written.
+        """Return `size` bytes per lane, one row per lane, and masks of the lanes with accessible and written bytes.
 
         All of global memory counts as written, because the host may have written it.
         """

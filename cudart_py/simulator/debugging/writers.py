@@ -91,10 +91,10 @@ def atomic_of(group: Group, block: Block) -> Atomic | None:
 
 
 def _changing_lanes(access: WriteAccess, atomic: Atomic | None) -> Array:
-    """Return for which lanes of an access, which has happened, memory has changed.
+    """Return the lanes of a completed access that have changed memory.
 
     The lanes of an atomic follow one another, so that each of them leaves the bytes that the next lane at the same
-    address finds. Otherwise, these are the lanes whose bytes are not as they were.
+    address finds. Otherwise, these are the lanes whose bytes have changed.
     """
     left = access.write.array[access.where]
     if atomic is None or atomic.found is None:

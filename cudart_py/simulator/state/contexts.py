@@ -67,7 +67,7 @@ class Context:
         self.begin()
 
     def begin(self) -> None:
-        """Set up the context with nothing but the default stream, when it is created and again when it has ended."""
+        """Set up the context with only the default stream, when it is created and again after it has ended."""
         self.limits = default_limits()
         # Limits that may no longer be set, because code that depends on them has been loaded.
         self.fixed_limits: set[int] = set()
@@ -240,7 +240,7 @@ def find_context(ctx: Any) -> Context:
 
 
 def create(device: Device, flags: int) -> Context:
-    """Return a new context of a device with one reference, beside the primary context."""
+    """Return a new context of a device with one reference, in addition to the primary context."""
     context = Context(device)
     context.flags, context.references, context.sticky = flags, 1, None
     _contexts[context.handle] = context

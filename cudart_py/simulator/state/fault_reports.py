@@ -1,4 +1,4 @@
-"""Fault reports: what the simulator knows about the last fault, beyond its status."""
+"""Fault reports: the simulator's information on the last fault, in addition to its status."""
 
 from __future__ import annotations
 

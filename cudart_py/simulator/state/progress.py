@@ -1,4 +1,4 @@
-"""Progress: the thread in the middle of a call of the driver, and what waits until that call returns.
+"""Progress: the thread in the middle of a driver call, and the frees and signals that wait until it returns.
 
 Python may run signal handlers and finalizers between any two instructions: between two changes to the driver's tables,
 or while a kernel is half executed. A GPU's driver is written in C, so Python runs neither during its calls.
@@ -57,7 +57,7 @@ class _Progress:
         # Functions that update the accounts for objects that were garbage-collected, perhaps in another thread. The
         # next call runs them when it begins.
         self.dropped: deque[Callable[[], None]] = deque()
-        # The reason why the last call in the middle of another one was refused, until it is asked for.
+        # The reason why the last call in the middle of another one was refused, until it is read.
         self.refusal: str | None = None
         self._main = threading.main_thread().ident
         # `_watched`: the usual signals and those that the program was found to handle. `_held`: those of them whose

@@ -1,4 +1,4 @@
-"""Headers of executables, which tell whether the stand-ins can be loaded."""
+"""Headers of executables, which show whether the stand-ins can be loaded."""
 
 from __future__ import annotations
 

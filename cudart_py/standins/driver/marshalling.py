@@ -1,7 +1,7 @@
 """Marshalling: C arguments to the arguments that the bindings' functions take, and results back to C's pointers.
 
 The parameters of a function of `cuda.bindings.driver` are those of the C function without the pointers that it writes
-through, in the same order. The values that it returns after the status are what these pointers receive. So one rule
+through, in the same order. The values that it returns after the status are stored through these pointers. So one rule
 serves most functions; `special.py` has the others.
 """
 
@@ -36,7 +36,7 @@ STRUCTURE_BYTES = {
     "CUuuid": 16,
 }
 
-# The counts that come before their arrays, and what the names of the arrays contain.
+# The counts that come before their arrays, and a part of the names of the arrays.
 _PRECEDING = {"numOptions": "option", "numOps": "opList"}
 
 Reader = Callable[[tuple[Any, ...]], Any]
@@ -74,7 +74,7 @@ def marshal(function: Function, target: Callable[..., tuple[Any, ...]]) -> Imple
 
 
 def _reader(parameters: tuple[Parameter, ...], index: int) -> Reader:
-    """Return a function of all C arguments that returns what the bindings take for one of them."""
+    """Return a function of all C arguments that converts one of them for the bindings."""
     parameter = parameters[index]
     counted = _count_index(parameters, index)
     passed = structure(parameter.type)
@@ -133,7 +133,7 @@ def _writer(parameter: Parameter) -> Writer:
         return lambda address, text: write(address, string_address(text))
     if found is not None:
         return lambda address, value: copy_structure(found(_ptr=address), value) if address else None
-    # A void pointer receives 64 bits, except where `special` knows better.
+    # A void pointer receives 64 bits, unless `special` says otherwise.
     kind = c_type(pointee, bindings) or ADDRESS
 
     def store(address: int, value: Any) -> None:

@@ -28,7 +28,7 @@ def _simulator() -> Any:
     return backend.chosen().functions
 
 
-# In a graph's queries, one pointer gives the room in the arrays and receives the number of elements.
+# In a graph's queries, one pointer gives the capacity of the arrays and receives the number of elements.
 
 
 def listing(name: str, arrays: int) -> Implementation:

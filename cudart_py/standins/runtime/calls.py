@@ -1,4 +1,4 @@
-"""Calls of the driver by the runtime, and what the runtime keeps for each thread: its device and its last error."""
+"""Driver calls by the runtime, and the runtime's state for each thread: its device and its last error."""
 
 from __future__ import annotations
 

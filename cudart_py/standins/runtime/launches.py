@@ -42,7 +42,7 @@ class _DriverConfig(ctypes.Structure):
 
 
 def push_configuration(grid: Dim3, block: Dim3, shared_bytes: int, stream: int) -> int:
-    """Keep what stands between `<<<` and `>>>` until the kernel's host counterpart asks for it."""
+    """Keep the arguments between `<<<` and `>>>` until the kernel's host counterpart retrieves them."""
     extents = (grid.x, grid.y, grid.z), (block.x, block.y, block.z)
     state.configurations.append((*extents, shared_bytes, stream))
     return SUCCESS

@@ -1,4 +1,4 @@
-"""Contexts that programs create beside the primary one: creating and destroying them, and the settings of any context.
+"""Contexts that programs create in addition to the primary one: their lifetime, and the settings of any context.
 
 The runtime and CUDA's libraries use the primary context. Older programs of the driver API create one of their own, with
 its own streams, events and modules. It owns the memory that is allocated in it, except that of pools, which belongs to

@@ -1,7 +1,7 @@
 """Green contexts: parts of a device's multiprocessors, with streams whose kernels run only there.
 
 The simulator runs the work of all streams one piece after another, so a partition changes no timing. It changes the
-multiprocessors on which kernels find themselves (%smid), and how many blocks of a cooperative launch are resident.
+multiprocessor that kernels read from %smid, and the number of blocks of a cooperative launch that are resident.
 """
 
 from __future__ import annotations

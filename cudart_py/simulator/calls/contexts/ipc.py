@@ -1,7 +1,7 @@
 """Handles for other processes on this machine, of device memory, of events, and of pools and their allocations.
 
-An event for other processes is recorded by running the work before it at once. So whatever another process has recorded
-is done, and no process has to wait for the queue of another one, which would run only when that process waits.
+Recording an event for other processes runs all work before it at once. So whatever another process has recorded is
+done, and no process has to wait for the queue of another one, which would run only when that process waits.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _filled(handle: Any, data: bytes) -> Any:
 
 
 def _parsed(handle: Any) -> Handle:
-    """Return what a handle of another process says, or raise the driver's status."""
+    """Return the contents of another process's handle, or raise the driver's status."""
     try:
         found = Handle.parsed(ctypes.string_at(handle.getPtr(), CU_IPC_HANDLE_SIZE))
     except ValueError:

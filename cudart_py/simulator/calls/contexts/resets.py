@@ -40,7 +40,7 @@ def reset(in_use: Collection[int]) -> None:
         context.references, context.sticky = references, None
     mappings.drop_all()
     forget_writers()
-    # Later calls should not report what was found before.
+    # Later calls should not report findings from before the reset.
     fault_reports.take_report()
     findings.pending.clear()
 

@@ -57,7 +57,7 @@ def numbers(values: Any, count: int) -> list[int]:
 
 
 def spread(entries: Any, starts: Any, given: int, count: int) -> list[Any]:
-    """Return the entry for each of `count` operations; each entry holds from its start to that of the next one."""
+    """Return the entry for each of `count` operations; each entry applies from its start up to that of the next one."""
     if not 0 < given <= count or len(entries or ()) < given:
         raise invalid_value()
     firsts = numbers(starts, given)
@@ -111,7 +111,7 @@ def cuMemcpyBatchAsync(
 
 
 def _run(stream: Stream, operations: list[tuple[Any, bool]]) -> None:
-    """Submit operations to a stream; the call returns when those that say so are done."""
+    """Submit operations to a stream; the call returns when the copies that are to be awaited are done."""
     for operation, at_once in reversed(operations):
         if at_once:
             run_now(stream, operation)

@@ -22,7 +22,7 @@ from .batches import numbers, spread, stream_of_batch
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-# What a discarded byte becomes, so that a program that still reads it has a wrong result.
+# The value that discarded bytes get, so that a program that still reads them has a wrong result.
 _DISCARDED = 0xD5
 
 

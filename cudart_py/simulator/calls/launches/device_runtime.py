@@ -95,7 +95,7 @@ class DeviceRuntime(ptx.DeviceRuntime):
     def error_text(self, error: int, *, name: bool) -> int:
         """Return the address of an error's name or description, valid until the grid ends; 0 without memory."""
         if (error, name) not in self._texts:
-            from cuda.bindings import runtime  # imported late, because few kernels ask for these names
+            from cuda.bindings import runtime  # imported late, because few kernels use these names
 
             known = error in {int(each) for each in runtime.cudaError_t}
             found = runtime.cudaError_t(error).name if name and known else ERROR_TEXTS.get(error, UNRECOGNIZED)

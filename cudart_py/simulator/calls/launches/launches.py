@@ -36,7 +36,7 @@ STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
 # A kernel that waits for the host spins forever. This many steps, each of up to a few thousand lanes, take minutes.
 _USUAL_STEPS = 1 << 26
 SECONDS_VARIABLE = "CUDART_PY_SIMULATOR_SECONDS"
-# The limit for wide kernels, which don't reach the limit of steps in that time.
+# The limit for wide kernels, which do not reach the limit on steps in that time.
 _USUAL_SECONDS = 120
 ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
 THREADS_VARIABLE = "CUDART_PY_SIMULATOR_THREADS"
@@ -92,7 +92,7 @@ class KernelLaunch(Operation):
         return lines
 
     def run(self, context: Context) -> None:
-        """Run the kernel and everything that its threads launch, at last what they launch in the tail stream."""
+        """Run the kernel and all launches of its threads; those in the tail stream run last."""
         waiting: list[Operation] = [self]
         while waiting:
             first, *rest = waiting

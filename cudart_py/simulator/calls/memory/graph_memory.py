@@ -42,8 +42,8 @@ _ATTRIBUTE = CUgraphMem_attribute
 class GraphBlock(Pool):
     """The bytes of one allocation of a graph, kept while an operation of a graph or the host refers to them.
 
-    `ends_in_graph` says whether the graph also frees the allocation, and `outstanding` whether a launch has left it to
-    the host, or to another graph, which has not freed it yet. `launch` is the last launch that uses it.
+    `ends_in_graph` says whether the graph also frees the allocation, and `outstanding` whether a launch has left it
+    allocated, and neither the host nor another graph has freed it yet. `launch` is the last launch that uses it.
     """
 
     def __init__(self, device: Device, size: int) -> None:

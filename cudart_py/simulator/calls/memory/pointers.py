@@ -1,4 +1,4 @@
-"""Pointer attributes: what the driver knows about an address."""
+"""Pointer attributes: the driver's information about an address."""
 
 from __future__ import annotations
 

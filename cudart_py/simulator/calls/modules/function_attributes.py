@@ -1,4 +1,4 @@
-"""The attributes of kernels: what the image states, and what the program sets."""
+"""The attributes of kernels: those that the image states, and those that the program sets."""
 
 from __future__ import annotations
 

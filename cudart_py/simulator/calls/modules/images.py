@@ -1,4 +1,4 @@
-"""Images: the PTX in what a program loads, which is text or a fatbin, in memory or in a file."""
+"""Images: the PTX that a program loads, as text or in a fatbin, from memory or from a file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _LARGEST_TEXT = 1 << 30
 # The first page is never mapped, so that null pointers with an offset are detected.
 _LEAST_ADDRESS = 4096
 _MACHINE_CODE = b"\x7fELF"
-# What nvcc puts into a program for each fatbin (fatbinary_section.h): a magic number, a version, and the addresses of
-# the fatbin and, in version 2, of an array of the fatbins from which it was linked. The array ends with a zero.
+# The structure that nvcc puts into a program for each fatbin (fatbinary_section.h): a magic number, a version, and the
+# addresses of the fatbin and, in version 2, of an array of the fatbins from which it was linked. The array ends with a
+# zero.
 _WRAPPER = struct.Struct("<4sI2Q")
 _WRAPPER_MAGIC = b"\xb1\x43\x62\x46"
 _LINKED_VERSION = 2

@@ -34,7 +34,7 @@ class Kernel:
         return self.library.module_in(context).functions[self.entry.name]
 
     def attributes_on(self, device: Device) -> FunctionAttributes:
-        """Return the attributes of the kernel on a device; functions inherit what they do not set themselves."""
+        """Return the attributes of the kernel on a device, which functions inherit unless they set their own."""
         if device not in self._attributes:
             self._attributes[device] = FunctionAttributes(self.library.image, self.entry, {})
         return self._attributes[device]

@@ -92,7 +92,7 @@ modules: Handles[LoadedModule] = Handles()
 
 
 def load(context: Context, image: ParsedImage, library: Library | None = None) -> LoadedModule:
-    """Load code into a context; nothing is left behind if that fails."""
+    """Load code into a context; if that fails, no part of it remains."""
     module = LoadedModule(context, image, library)
     try:
         module.place_variables()

@@ -1,4 +1,4 @@
-"""Parse PTX, and read what its compiler has added to it in comments."""
+"""Parse PTX, and read the comments that its compiler has added."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class WaitValue:
 
 
 class _HeldWait:
-    """A wait of a batch that has begun, and whose value is missing."""
+    """A wait of a batch that has begun, and whose value has not been written yet."""
 
     __slots__ = ("_batch", "_wait")
 
@@ -115,7 +115,7 @@ class _HeldWait:
 
     @property
     def met(self) -> bool:
-        """Whether the value is there, or the memory is gone, which is a fault."""
+        """Whether the wait is over: memory has the value, or the memory has been freed, which is a fault."""
         return memory.live.find(self._wait.address) is None or self._wait.met
 
     def deadlock(self, seconds: float) -> FaultError | None:

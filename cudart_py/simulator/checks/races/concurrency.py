@@ -30,7 +30,7 @@ _UNORDERED_NODES = (
 )
 Array = NDArray[Any]
 
-# The largest number of pieces of work that are remembered; races with older ones are not reported.
+# The maximum number of pieces of work that are remembered; races with older ones are not reported.
 _MOST = 256
 
 

@@ -142,7 +142,7 @@ class Races:
     def _leave(self, footprint: Footprint, history: History, kind: str, time: int) -> None:
         """Leave the records of a load, or of a strong write whose scope doesn't matter; `time` includes its strength.
 
-        Other threads may make such accesses to the same pieces without being ordered. Two records stand for all of
+        Other threads may make such accesses to the same pieces without being ordered. Two records represent all of
         them: that of the last one, and that of the farthest one, which is set aside.
         """
         chunk, table = footprint.group.chunk, history.reads if kind == "read" else history.writes
@@ -236,7 +236,7 @@ class Races:
     def _scoped(
         self, footprint: Footprint, history: History, before: Array, records: Array, strength: int
     ) -> Race | None:
-        """Record a strong write if scopes matter; return a race of two blocks in one instruction with block scope.
+        """Record a strong write, if scopes matter; return a race of two blocks in one instruction with block scope.
 
         The last write of another block is set aside, so that one of a piece's last writes is always by another block.
         """

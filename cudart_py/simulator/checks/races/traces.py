@@ -116,7 +116,7 @@ class Trace:
         self.high = max((ranges.high for ranges in parts.values()), default=0)
 
     def parts_in(self, span: Span, history: History, low: int, high: int) -> Parts:
-        """Return the ranges of each kind of access, of those between two offsets at least."""
+        """Return the ranges of each kind of access, including at least those between two offsets."""
         return self.parts
 
     def records(self, span: Span, history: History, kind: str, index: Any) -> Array | None:
@@ -136,7 +136,7 @@ class Trace:
         return self._record
 
     def replaced_by(self, later: Trace) -> bool:
-        """Forget what races only with work that also races with later work, and return whether that is all."""
+        """Forget accesses that race only with work that also races with `later`; return whether none are left."""
         for kind, ranges in list(self.parts.items()):
             if any(one in later.parts and later.parts[one].cover(ranges) for one in _INCLUDING[kind]):
                 del self.parts[kind]

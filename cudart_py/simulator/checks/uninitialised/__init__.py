@@ -1,1 +1,1 @@
-"""Uninitialised values: reads of bytes that nothing has written, and the uses that such values reach."""
+"""Uninitialised values: reads of bytes that nothing has written, and the uses of such values."""

@@ -62,7 +62,7 @@ class Rule(NamedTuple):
             result = result | undefined * np.uint16(1 << number) | constant * np.uint16(1 << 8 + number)
         for byte in self.selectors:
             result = np.where(_state(known, byte)[0], np.uint16((1 << len(self.sources)) - 1), result)
-        # Constant bytes matter only beside undefined ones.
+        # Constant bytes matter only together with undefined ones.
         return np.where(result & 0xFF, result, np.uint16(0))
 
     def _meet(self, known: Known, sources: Bytes) -> tuple[Any, Any]:

@@ -122,7 +122,7 @@ class Marks:
         for step in steps:
             here = [one for one in touched if one.site is step.instruction]
             reached = reached or self._address(group, lanes, step)
-            # An atomic operation returns what the word contained before it.
+            # An atomic operation returns the previous contents of the word.
             received = self._received(group, step, here)
             if step.atomic:
                 reached = reached or self._atomic(group, lanes, step, here)

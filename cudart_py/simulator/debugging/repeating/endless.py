@@ -1,4 +1,4 @@
-"""Launches that never end: they have returned to an earlier state, so that they repeat what they did since then."""
+"""Launches that never end: they have returned to an earlier state, and repeat everything since then."""
 
 from __future__ import annotations
 
@@ -48,10 +48,9 @@ class _State(NamedTuple):
 class Endless:
     """The search for an earlier state of a launch.
 
-    Only its own threads and the clock change what a launch does. So if all groups and all memory are as they were, and
-    no thread has read a clock since, the launch never ends. States are compared each time that all groups have had a
-    turn. The earlier state is that after 1, 2, 4, 8, ... turns (Brent's algorithm), so that a cycle of any
-    length is found.
+    Only its own threads and the clock affect a launch. So if all groups and all memory are as they were, and no thread
+    has read a clock since, the launch never ends. States are compared each time that all groups have had a turn. The
+    earlier state is that after 1, 2, 4, 8, ... turns (Brent's algorithm), so that a cycle of any length is found.
     """
 
     def __init__(self) -> None:

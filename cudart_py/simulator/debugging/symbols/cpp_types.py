@@ -77,14 +77,14 @@ class Structure:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The type of a variable of which only the size in bytes is known."""
+    """The type of a variable if only its size in bytes is known."""
 
     variable: str
     size: int
 
     @property
     def name(self) -> str:
-        """A text that says so in the place of a type."""
+        """The text that is shown instead of a type."""
         return f"<unknown type, {self.size} bytes>"
 
 

@@ -28,7 +28,7 @@ _DECLARATORS = re.compile(r",(?![^\[\]]*\])")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w:]*(?:\s+\w+)*?)([\s*]+)(\w+)\s*" + _EXTENTS)
 _NEXT = re.compile(r"([\s*]*)(\w+)\s*" + _EXTENTS)
 _STRUCTURE = r"\bstruct\s+%s\s*\{([^{}]*)\}"
-# What moves a member, or is none.
+# Specifiers that move a member, or that make it static.
 _UNUSUAL = re.compile(r"\b(?:static|__align__|alignas)\b")
 _ALIAS = r"\btypedef\s+([\w\s:*]+?[\s*])%s\s*;|\busing\s+%s\s*=([\w\s:*]+);|#define[ \t]+%s[ \t]+([^\n]+)"
 _SPELLED = re.compile(r"\s*([A-Za-z_][\w:]*(?:\s+\w+)*?)([\s*]*)")
@@ -40,7 +40,7 @@ _DEEPEST = 8
 
 
 class Declarations:
-    """The declarations in a source file, beside the types that debug information describes.
+    """The declarations in a source file, and the types that debug information describes.
 
     `function` is the name of the function whose variables are declared, with the arguments of its template.
     """
@@ -181,7 +181,7 @@ def _pointer(type_: CType | None, signs: str) -> CType | None:
 
 
 def _of_size(element: CType | None, counts: list[int], size: int) -> CType | None:
-    """Return an array of a size, which gives the extents that are 0, or None for other sizes."""
+    """Return an array type of `size` bytes, which determine the extents that are 0, or None if none fits."""
     if element is None or size % element.size:
         return None
     known = element.size * prod(count for count in counts if count)

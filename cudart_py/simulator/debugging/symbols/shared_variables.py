@@ -87,7 +87,7 @@ def _with_size(type_: CType | None, size: int) -> CType | None:
 
 
 def _of_ptx(mangled: str, kind: str, size: int) -> CType | None:
-    """Return the type of a variable by its type in PTX, or None if that does not tell it.
+    """Return the type of a variable by its type in PTX, or None if that does not determine it.
 
     NVRTC declares arrays and structures as bytes, and pointers and signed integers as unsigned integers.
     """

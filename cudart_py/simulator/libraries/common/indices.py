@@ -1,4 +1,4 @@
-"""Indices that a program has stored in device memory: SciPy follows them without a check, outside its arrays too."""
+"""Checks of indices that a program has stored in device memory, since SciPy follows them outside its arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def within(indices: Numbers, size: int) -> Numbers:
 
 
 def compressed_rows(values: Numbers, indices: Numbers, offsets: Numbers, shape: tuple[int, int]) -> Any:
-    """Return a matrix as a SciPy array in CSR format; raise IndexError if indices or offsets lead out of its arrays."""
+    """Return a matrix as a SciPy array in CSR format; raise IndexError if an index or an offset is out of range."""
     if offsets[0] != 0 or offsets[-1] > len(values) or np.diff(offsets).min(initial=0) < 0:
         raise IndexError(f"the offsets of the rows do not rise from 0 to at most {len(values)}, the number of values")
     return sparse.csr_array((values, within(indices, shape[1]), offsets), shape=shape)

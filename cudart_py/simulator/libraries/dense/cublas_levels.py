@@ -37,7 +37,7 @@ def asum_ex(
 
 @_call
 def iamax_ex(handle: int, n: int, x: int, x_type: int, incx: int, result: int) -> None:
-    """Queue the place, counted from 1, of the element with the largest absolute value (cublasIamaxEx)."""
+    """Queue the search for the element with the largest absolute value; its index counts from 1 (cublasIamaxEx)."""
     _queue_reduction(
         handle, "cublasIamaxEx", (n, x, x_type, incx), (result, np.dtype(np.int32)), lambda v: _sizes(v).argmax() + 1
     )

@@ -16,7 +16,7 @@ from ..factorizations import WORKSPACE, handles, lapack_for, queue_factorization
 
 _call = entry(Status.EXECUTION_FAILED)
 _MOST_ITERATIONS = 50
-# What cuSOLVER reports for systems that it solved in the full precision instead.
+# The number of iterations that cuSOLVER reports for systems that it solved in full precision instead.
 _NOT_CONVERGED = -_MOST_ITERATIONS - 1
 # The rounding of the factored matrix, by the second letter of a function's name.
 _ROUNDED: dict[str, Any] = {

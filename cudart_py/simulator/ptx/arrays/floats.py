@@ -109,7 +109,8 @@ def saturate(a: Array) -> Array:
 def to_odd(high: Array, low: Array) -> Array:
     """Round a pair to odd: if a residual is cut off, the last bit of the result is one.
 
-    A later rounding to at least two bits fewer then gives what a single rounding would. A NaN residual counts as zero.
+    A later rounding to at least two bits fewer then gives the same result as a single rounding. A NaN residual counts
+    as zero.
     """
     bits = np.array(high).view(np.int64)
     inexact = (np.abs(low) > 0) & (bits & 1 == 0)

@@ -37,7 +37,7 @@ class Program:
         self.unsupported_reason = ""
         # The keys of `native` for which the cache of machine code had no entry.
         self.not_cached: set[Any] = set()
-        # The plans of launches, keyed by all that they depend on besides the program.
+        # The plans of launches, keyed by everything but the program that they depend on.
         self.plans: dict[tuple[Any, ...], Any] = {}
         # The time in seconds that the kernel's launches have taken with NumPy, and the estimate of the cost of machine
         # code; and the number and time of the launches in which mistakes were found.

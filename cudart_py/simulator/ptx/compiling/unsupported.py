@@ -121,7 +121,7 @@ def hint(opcode: str) -> str:
 
 
 def _other_form(name: str, parts: list[str]) -> str:
-    """Return a hint that names the words that no form of the opcode has, or says that no form has all of them."""
+    """Return a hint that lists the modifiers that no form of the opcode has, or says that no form has all of them."""
     slots = (slot for row in TABLE[name] for pattern in row.patterns for slot in pattern.slots)
     had = {word for slot in slots for word in slot.words}
     lacking = " or ".join(f".{part}" for part in parts if part not in had)

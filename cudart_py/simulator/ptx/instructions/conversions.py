@@ -59,7 +59,7 @@ def _single_or_double(kind: str, a: Value, ftz: bool) -> Value:
 def float_to_integer(
     to: str, kind: str, a: Value, *, integral: str = "", ftz: bool = False, sat: bool = False
 ) -> Value:
-    """``cvt`` of a float: round to an integer and saturate, which PTX does without ``sat`` too.
+    """``cvt`` of a float: round to an integer and saturate, which PTX does even without ``sat``.
 
     A NaN becomes 0, but if the source is f64 or the destination has 64 bits, it becomes the pattern in which only the
     highest bit is set.

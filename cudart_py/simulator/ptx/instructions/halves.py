@@ -98,8 +98,8 @@ def mul(kind: str, a: Value, b: Value, *, ftz: bool = False, sat: bool = False) 
 def fma(kind: str, a: Value, b: Value, c: Value, *, ftz: bool = False, sat: bool = False, relu: bool = False) -> Value:
     """``fma``: round once."""
     x, y, z = (to_single(kind, operand, ftz).as_number("f64") for operand in (a, b, c))
-    # In the narrow range of f16, what double precision rounds off is too small to create or hide a tie. In the range of
-    # bf16 it isn't.
+    # In the narrow range of f16, the rounding errors of double precision are too small to create or hide a tie. In the
+    # range of bf16 it isn't.
     high, low = (x * y + z, None) if kind == "f16" else two_sum(x * y, z)
     return _rounded(kind, high, low, ftz, sat=sat, relu=relu)
 

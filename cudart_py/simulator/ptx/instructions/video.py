@@ -32,7 +32,7 @@ _OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
 
 
 def _operated(name: str, relation: str, left: Value, right: Value) -> Value:
-    """Return what an opcode makes of two numbers; a comparison gives 1 or 0."""
+    """Return the result of an opcode for two numbers; a comparison gives 1 or 0."""
     if name == "vset":
         return left.compare(OPERATORS[relation], right).to(left.type)
     return _OPERATIONS[name](left, right)

@@ -84,7 +84,7 @@ def elect(lane: Value, present: Value, members: Value) -> tuple[Value, Value]:
 
 
 def combine(operation: str, x: Value, y: Value) -> Value:
-    """Return what a reduction makes of two values."""
+    """Return the reduction of two values."""
     return _OPERATIONS[operation](x, y)
 
 

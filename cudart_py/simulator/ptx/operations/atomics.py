@@ -69,7 +69,7 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
         else:
             left = _accumulated(UFUNCS[operation], base, groups, arranged, update)
         view[groups.elements] = left[groups.starts + groups.counts - 1]
-        # Each lane finds what the lane before it has left, and a group's first lane what was in memory.
+        # Each lane finds the value that the lane before it has left; a group's first lane finds the value in memory.
         found = np.empty_like(left)
         found[1:] = left[:-1]
         found[groups.starts] = base
@@ -140,8 +140,8 @@ class _Groups:
         self.rank = np.arange(index.size) - self.starts[self.group]
 
 
-# Each of the following functions returns what the lanes leave in their elements, in the order of the groups. `base` is
-# what was in memory, by group.
+# Each of the following functions returns the values that the lanes leave in their elements, in the order of the groups.
+# `base` contains the previous values in memory, by group.
 
 
 def _counted(operation: str, base: Array, groups: _Groups, bound: Array, update: Update) -> Array:

@@ -45,7 +45,7 @@ class Fragment:
     `kind` is the type of its elements, and `count` the number of elements per lane. For ``mma``, a lane holds `side`
     consecutive elements of a row, or of a column if `by_columns` is set. Programs can't see how ``wmma`` distributes a
     matrix: `side` is 0, consecutive lanes hold consecutive rows, or columns if `by_columns` is set, and each lane holds
-    consecutive elements of its row or column. Where the lanes have more places than there are elements, these repeat.
+    consecutive elements of its row or column. If the lanes have more places than there are elements, elements repeat.
     """
 
     kind: str
@@ -114,7 +114,7 @@ def to_registers(elements: Array, kind: str) -> list[Array]:
 
 
 def unit_of(fragment: Fragment, by_columns: bool) -> np.dtype[Any]:
-    """Return what a fragment loads or stores at once: an element, or as a word the narrow elements of a register.
+    """Return the unit of a fragment's loads and stores: an element, or a word with the narrow elements of a register.
 
     These are adjacent in memory if the matrix has the order of the fragment there.
     """

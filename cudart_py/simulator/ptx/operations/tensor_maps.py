@@ -79,8 +79,8 @@ ENUMERATIONS: dict[str, tuple[int, ...]] = {
     "swizzle_mode": (0, 1, 2, 3),
     "fill_mode": (0, 1),
 }
-# What ``tensormap.replace`` may change: a field of `_LAYOUT`, and what is added to the new value. PTX counts dimensions
-# from 0.
+# The fields that ``tensormap.replace`` may change: a field of `_LAYOUT`, and the number that is added to the new value.
+# PTX counts dimensions from 0.
 _REPLACED = {
     "global_address": ("address", 0), "rank": ("axes", 1), "box_dim": ("box", 0), "global_dim": ("sizes", -1),
     "global_stride": ("strides", 0), "element_stride": ("steps", 0), "elemtype": ("element", 0),
@@ -101,7 +101,7 @@ class Change(NamedTuple):
 
 
 def changes(name: str, ordinal: int, values: Any) -> tuple[Change, Change]:
-    """Return what to write to change a field, whose name is that in PTX, and which makes 128 bytes a tensor map."""
+    """Return the bytes that change a field, given by its name in PTX, and those that mark the map as valid."""
     field, added = _REPLACED[name]
     assert _LAYOUT.fields is not None
     dtype, offset = _LAYOUT.fields[field][:2]

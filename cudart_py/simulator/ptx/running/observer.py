@@ -178,10 +178,10 @@ class AccessRecords(Protocol):
         """
 
     def end(self, now: int) -> None:
-        """Advance the time to `now`, and forget what the launch has written unless `keep` has saved it."""
+        """Advance the time to `now`, and forget the launch's writes unless `keep` has saved them."""
 
     def keep(self, changed: Iterable[tuple[int, int, int]]) -> None:
-        """Save what the launch has written, once it has ended without a doubt.
+        """Save the launch's writes, once the launch will certainly not run again.
 
         `changed` are the parts of memory that it may have changed: the start of the allocation, the first address and
         the end.
@@ -233,7 +233,7 @@ class Observer:
         return False
 
     def end_early(self) -> None:
-        """Take note that the rest of the launch has run without the observer."""
+        """Note that the rest of the launch has run without the observer."""
 
     def records(self) -> AccessRecords:
         """Return new records for a launch that machine code runs while checks watch it."""
@@ -297,7 +297,7 @@ class Observer:
         """Observe a fence."""
 
     def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Any, site: Instruction) -> None:
-        """Observe what the asynchronous proxy is about to read (`kind` is ld) or write (st) for lanes of a group.
+        """Observe an access that the asynchronous proxy is about to make for lanes of a group (`kind` is ld or st).
 
         `units` contains the address of each unit of `size` bytes, in a single part in which lane positions may repeat.
         `barriers` contains, for each unit, the offset of the mbarrier that counts its bytes. It is None if no mbarrier
@@ -326,7 +326,7 @@ class Observer:
         """Observe lanes that exit."""
 
     def never_ends(self, chunks: Sequence[Chunk]) -> bool:
-        """Return whether the launch can only repeat what it has done. Only a stepped observer is asked.
+        """Return whether the launch can only repeat itself. Only a stepped observer is asked.
 
         `chunks` are those that have begun and not ended; all of their lanes wait, or have had a turn.
         """

@@ -110,7 +110,7 @@ class Chunk:
         parked = sum(one.group.n for chunk in chunks for one in chunk.barriers.parked)
         group = next(group for groups in self._ready.values() for group in groups)
         what = (
-            f"deadlock: {sum(chunk.live for chunk in chunks) - parked} threads repeat the same instructions for ever, "
+            f"deadlock: {sum(chunk.live for chunk in chunks) - parked} threads repeat the same instructions forever, "
             "because no thread changes the memory that they read"
         )
         what += f", and {parked} threads wait at barriers" if parked else ""
@@ -325,7 +325,7 @@ class Chunk:
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
         """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group.
 
-        A group without others has nobody to wait for. A debugger must notice that it goes on for ever.
+        A group that is alone has no other group to wait for. A debugger must notice that it never ends.
         """
         group.pc = target
         if target <= source and (not alone or self.state.stepped or self._others):

@@ -25,7 +25,7 @@ def map_physical(reservation: Reservation, address: int, physical: PhysicalMemor
 
 
 def unmap(reservation: Reservation, mapping: Mapping, context: Context) -> None:
-    """Remove a mapping; what was there remains in the physical memory while anything else refers to it."""
+    """Remove a mapping; the contents remain in the physical memory as long as anything else refers to it."""
     del reservation.mappings[mapping.address]
     refresh(reservation, context)
     space.region.unmap(mapping.address, mapping.physical.size)
@@ -78,7 +78,8 @@ def _allocation(run: list[Mapping], size: int, older: Allocation | None, context
     allocation.access, allocation.site = run[0].access, physical.site
     if older is not None:
         allocation.identity = older.identity
-    # Other addresses may refer to the same bytes, so what has been written is not known. The driver clears new memory.
+    # Other addresses may refer to the same bytes, so it is not known which of them have been written. The driver clears
+    # new memory.
     allocation.shadow.initialised = True
     return allocation
 

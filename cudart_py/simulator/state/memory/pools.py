@@ -111,7 +111,7 @@ class Pool:
         except MemoryError:
             table.known.remove(allocation)
             raise
-        # Nothing from here on needs the host's memory. If it runs out before, the block is still free.
+        # From here on, the memory on the host is no longer needed. If it runs out before, the block is still free.
         self.blocks.remove(block)
         self.used += block.capacity
         self.used_high = max(self.used_high, self.used)
@@ -264,7 +264,7 @@ def free_now(allocation: Allocation) -> None:
 
 
 def leave_context(context: Context) -> None:
-    """Make what a context's dropped work would have done to its device's pools effective at once.
+    """Apply the effects that a context's dropped work would have had on its device's pools.
 
     The memory of pools belongs to no context, so it outlives the contexts that programs create.
     """

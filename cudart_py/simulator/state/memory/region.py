@@ -19,7 +19,7 @@ _MAP_FIXED = 0x10
 _MAP_NORESERVE = 0x4000
 
 # Reservations cost nothing, but the machine may refuse the larger ones. They count towards a limit on the address
-# space; if there is one, half of what is left is kept for the process itself.
+# space; if there is one, half of the remaining space is kept for the process itself.
 _SIZES = tuple(1 << power for power in range(44, 25, -1))
 _ALIGNMENT = 2 << 20
 _SMALLEST_GAP = 64 << 10
@@ -110,7 +110,7 @@ class Region:
         self._close_pages(address)
 
     def map_file(self, address: int, size: int, descriptor: int) -> None:
-        """Map the first `size` bytes of a file at an address in an open or reserved range, and drop what was there.
+        """Map the first `size` bytes of a file at an address in an open or reserved range, and drop its contents.
 
         Raises MemoryError if the machine refuses.
         """

@@ -61,7 +61,7 @@ class _Runner:
             self.piece = self.operation = None
 
     def keep_account(self, pieces: Iterable[Work]) -> None:
-        """Run pieces of work that only keep account of memory, while signal handlers wait."""
+        """Run pieces of work that only do bookkeeping of memory, while signal handlers wait."""
         try:
             for work in pieces:
                 work.run()

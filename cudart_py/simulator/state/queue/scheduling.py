@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # A GPU's queue is bounded too: a launch that finds it full waits for older work.
 _LONGEST_QUEUE = 1024
-# The time between two looks at a value that something outside the queue may write.
+# The time between two reads of a value that something outside the queue may write.
 _PAUSE_SECONDS = 1e-3
 
 # The contexts that have had work since their work was abandoned last.
@@ -41,7 +41,7 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
     """Add a piece of work to a stream, ordered after the pieces `others` as well, and return it."""
     context = stream.context
     if context.pending >= _LONGEST_QUEUE:
-        # Complete destroyed streams too: they get no later work that would ever make room.
+        # Complete destroyed streams as well: they get no later work that would make room.
         ended = [other.tail for other in context.destroyed if other.tail is not None]
         complete_work((*_before(stream, others), *ended))
     work = Work(context, operation, tuple(_before(stream, others)), stream.identity)
@@ -137,7 +137,7 @@ def complete_work(targets: Iterable[Work]) -> None:
 
 
 def _run(targets: list[Work]) -> None:
-    """Run pieces of work and everything that they come after; end with a fault a wait for a value that nothing ends."""
+    """Run pieces of work and everything that they come after; a wait that nothing can end becomes a fault."""
     while True:
         runner.run(_next_pieces(targets))
         if all(target.done for target in targets):
@@ -170,7 +170,7 @@ def _runnable_beside() -> Work | None:
 
 
 def _wait_for_value(targets: list[Work]) -> None:
-    """Wait until something outside the queue lets work go on; end with a fault a wait that nothing can end."""
+    """Wait until something outside the queue lets work go on; a wait that nothing can end becomes a fault."""
     work, start = needed(targets)[0], time.monotonic()
     while not work.done and next(_next_pieces(targets), None) is None:
         faults = [wait.deadlock(time.monotonic() - start) for wait in work.waits]
@@ -194,7 +194,7 @@ def refuse_broken(work: Work) -> None:
 
 
 def broken_off(what: str) -> StatusError:
-    """Return CUDA_ERROR_ILLEGAL_STATE, and store a report that says what was interrupted."""
+    """Return CUDA_ERROR_ILLEGAL_STATE, and store a report that names the interrupted work."""
     put_report(f"{what}: its output is incomplete, and the work that was queued after it has not run")
     return StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .captures import Capture
     from .work import Work
 
-# What a report suggests for work of two streams that nothing orders.
+# The remedy in reports for work of two streams that nothing orders.
 UNORDERED_STREAMS = "use the same stream for both (stream=s), or make one stream wait for the other"
 
 _identities = itertools.count()

@@ -1,7 +1,7 @@
-"""The order that waits for values make: work after a wait comes after the work that wrote the value.
+"""The order that waits for values establish: work after a wait comes after the work that wrote the value.
 
-No event connects the two. A wait whose condition holds before a write may end before that write, and so makes no order
-with it: if the value was there from the start, or if an earlier write satisfies the wait too.
+No event connects the two. A wait whose condition holds before a write may end before that write, so the two are not
+ordered: if the value was there from the start, or if an earlier write satisfies the wait too.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Work:
         return bool(self.waits) and not any(wait.met for wait in self.waits)
 
     def run(self) -> None:
-        """Perform the work, or go on with it, until it is done or waits for values in memory.
+        """Begin or continue the work, until it is done or waits for values in memory.
 
         After a sticky fault, the remaining work of its context is skipped. Any other exception (Ctrl-C, one that a
         signal handler raises, a bug of the simulator) interrupts the work and is passed on to the caller. The work that
@@ -173,7 +173,7 @@ _MOST_EARLY = 1024
 def run_early(work: Work) -> None:
     """Note that a piece of work is about to run without a call that waits for it.
 
-    If there are many such pieces, the host counts as having heard of the oldest.
+    If there are many such pieces, the host is taken to know that the oldest are done.
     """
     _early[work] = None
     if len(_early) > _MOST_EARLY:

@@ -67,7 +67,7 @@ class End:
 
     @property
     def memory_type(self) -> CUmemorytype:
-        """Return where the memory is, for the driver; None means that the address says it."""
+        """Return where the memory is, for the driver; None means that the address determines it."""
         if self.array:
             return CUmemorytype.CU_MEMORYTYPE_ARRAY
         if self.on_host is None:

@@ -127,7 +127,7 @@ _ATTRIBUTES: tuple[tuple[CUpointer_attribute, Any], ...] = (
 
 
 def pointer_attributes(attributes: int, pointer: int) -> int:
-    """Write what is known of an address, which may also be ordinary host memory (cudaPointerGetAttributes)."""
+    """Write the attributes of an address, which may also be ordinary host memory (cudaPointerGetAttributes)."""
     if not attributes:
         return INVALID_VALUE
     result = PointerAttributes.from_address(attributes)

@@ -1,4 +1,4 @@
-"""Flat graphs: the operations of a graph and of its child graphs in one list, with the order among them."""
+"""Flat graphs: the operations of a graph and of its child graphs in one list, with their dependencies."""
 
 from __future__ import annotations
 

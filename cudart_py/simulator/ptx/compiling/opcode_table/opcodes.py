@@ -4,11 +4,10 @@ A row has one or more patterns ``modifiers types | operands``. A word with slash
 or types, a word in capitals for one of the words that `forms` lists for it, and a question mark marks an optional word.
 Modifiers may be in any order in the PTX text; the words of a `Form` are in the order of the pattern. Operands are
 
-    +F      a fragment that is read and written
-    =X      the destination, a register of type X; ``=X|p`` may have a predicate beside it, ``=X&p`` must have one
-    T, U    an operand of the first or second type
-    W       an operand of twice the first type's width
-    b32 ... an operand of the named type: b32, u64, pred and so on. A third type of an opcode has no letter of its own:
+    +F      a fragment that is read and written =X      the destination, a register of type X; ``=X|p`` may have a
+    predicate after it, ``=X&p`` must have one T, U    an operand of the first or second type W       an operand of
+    twice the first type's width b32 ... an operand of the named type: b32, u64, pred and so on. A third type of an
+    opcode has no letter of its own:
             there is one pattern per type, such as ``INT32 INT32 u32 | =T U u32 T`` and
             ``INT32 INT32 s32 | =T U s32 T``
     X~      a register that may be wider than X

@@ -1,8 +1,8 @@
 """The runtime's functions for kernels, such as launching a kernel, for the lanes of a chunk (dynamic parallelism).
 
-Launches, copies and fills run after the grid that calls these functions, in the order of the calls: CUDA
-guarantees no earlier time, because kernels cannot wait for it. So streams other than the tail launch's differ in
-nothing, and events have no effect.
+Launches, copies and fills run after the grid that calls these functions, in the order of the calls: CUDA guarantees no
+earlier time, because kernels cannot wait for it. So all streams but the tail launch's are equivalent, and events have
+no effect.
 """
 
 from __future__ import annotations

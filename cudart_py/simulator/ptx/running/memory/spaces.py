@@ -286,7 +286,7 @@ class Resolver:
 
 
 def _verb(site: Instruction, space: Space) -> str:
-    """Return the word for what an instruction does to memory of a space: read, write or copy."""
+    """Return the verb for an instruction's access to memory of a space: read, write or copy."""
     form = form_of(site)
     if form.row.access not in ("cp", "bulk"):
         return "write" if form.row.access in ("st", "red", "atom") else "read"
