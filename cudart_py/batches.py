@@ -1,4 +1,4 @@
-"""Batches of operations, `cuda.batches`: one call queues many, which takes less host time than one call for each.
+"""Batches of operations, `cuda.batches`: one call queues many, which takes less host time than a call per operation.
 
 The work of a batch runs in stream order as a whole. Within a batch, copies, prefetches and discards run in no
 particular order, and memory operations run one after another.
@@ -56,7 +56,7 @@ def memcpy(pairs: Iterable[tuple[Copyable, Copyable]], *, stream: Stream) -> Non
     sources = [enums.CUdeviceptr(source.address) for _, source in copies]
     sizes = [int(to.array.nbytes) for to, _ in copies]
     orders = [_order(source) for _, source in copies]
-    # An entry of attributes holds from its index to that of the next entry.
+    # The attributes of an entry apply from its index up to that of the next entry.
     starts = [index for index, order in enumerate(orders) if not index or order != orders[index - 1]]
     attributes = []
     for start in starts:
@@ -181,5 +181,5 @@ def _parts(ranges: list[tuple[int, int]]) -> tuple[list[Any], list[int], int]:
 
 
 def _one_each(places: list[Any]) -> tuple[list[Any], list[int], int]:
-    """Return locations with the index of the range from which each holds, one location for each range."""
+    """Return the locations, and the index of the first range to which each applies, given one location per range."""
     return places, list(range(len(places))), len(places)

@@ -47,7 +47,7 @@ class Multiprocessors(SetOnce):
         self.smallest = int(self._resources[0].sm.minSmPartitionSize) if whole else 0
 
     def split(self, *counts: int, coscheduled: bool = True) -> tuple[list[Multiprocessors], Multiprocessors]:
-        """Return one disjoint set for each count, and the rest, which may be empty (cuDevSmResourceSplitByCount).
+        """Return one disjoint set per count, and the remaining multiprocessors, if any (cuDevSmResourceSplitByCount).
 
         Each set has at least as many multiprocessors as its count says: counts are rounded up to what the hardware can
         separate, 8 on an H200. With `coscheduled=False`, sets may be smaller, but large clusters may not fit into them.
@@ -206,7 +206,7 @@ class GreenContext(WaitingHandle):
     def close(self) -> None:
         """Wait for the device, and destroy the context and its streams (cuGreenCtxDestroy); a second call does nothing.
 
-        If destroying a stream reports an error of its work, the context is destroyed all the same.
+        The context is destroyed even if destroying a stream reports an error of its work.
         """
         try:
             for stream in list(self._streams):

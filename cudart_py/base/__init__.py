@@ -1,1 +1,1 @@
-"""Building blocks of the other packages: checks of arguments, shapes, addresses, and words of messages."""
+"""Building blocks of the other packages: checks of arguments, shapes, addresses, and the wording of messages."""

@@ -30,7 +30,7 @@ _MAX_DIMENSIONS = 64
 _NO_SIZE = 2**63
 
 
-# Longer values are truncated in messages: their types say enough.
+# Longer values are truncated in messages, because the type is usually enough.
 class _Shown(reprlib.Repr):
     """A `repr` that truncates long values, and shows NumPy's numbers like Python's."""
 
@@ -76,7 +76,7 @@ def wrong_dtype(call: str, name: str, wanted: str, dtype: object, remedy: str = 
 def unusable(call: str, name: str, rule: str, actual: object = None, remedy: str = "") -> ValueError:
     """Return the exception for an argument with a property that breaks a rule; `rule` is the text after "must".
 
-    `actual` describes that property, such as a shape or a number of bytes; it is None if the rule says it all.
+    `actual` describes that property, such as a shape or a number of bytes; it is None if the rule already says it.
     """
     return ValueError(_sentence(call, name, rule, actual, remedy))
 

@@ -1,6 +1,6 @@
 """The descriptions of errors, which the driver and the runtime share.
 
-Source: cudaGetErrorString of CUDA 13's static runtime, for all errors that it has names for.
+Source: cudaGetErrorString of CUDA 13's static runtime, for all errors that it names.
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ def _position(number: int, k: Any, axis: int, size: int) -> int:
 def _with_new_axes(sizes: list[int], steps: list[int | None], itemsize: int) -> list[int | None]:
     """Return the strides of axes, some of which are new and have none yet.
 
-    NumPy gives new axes a stride of 0. Here, they get the size of what they contain, as in a contiguous array, because
-    BLAS and other libraries accept no smaller distance between rows.
+    NumPy gives new axes a stride of 0. Here, the stride is that of a contiguous array, because BLAS and other libraries
+    accept no smaller distance between rows.
     """
     strides: list[int] = []
     within = itemsize
@@ -148,8 +148,8 @@ def permutation(call: str, axes: tuple[Any, ...], count: int) -> tuple[int, ...]
 def without_unknown(call: str, shape: Any, size: int) -> Any:
     """Return a shape of `size` elements in which a single -1 is replaced by the size that the other axes leave.
 
-    Raises ValueError for more than one -1, and if no size would do. Other shapes are returned unchanged, whatever they
-    are: the caller checks the result.
+    Raises ValueError for more than one -1, and if no size fits. Other shapes are returned unchanged, whatever they are:
+    the caller checks the result.
     """
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     unknown = [axis for axis, count in enumerate(sizes) if isinstance(count, int) and count == -1]

@@ -185,7 +185,7 @@ class _PlainFixtures:
 
 @pytest.fixture
 def fresh_driver() -> None:
-    """Skip the test if the driver lacks the capability `reset`, because its fault would end the tests after it too.
+    """Skip the test if the driver lacks the capability `reset`, because its fault would also end the tests after it.
 
     With the capability, the plugin calls `cuda.reset()` after each test that has lost a context.
     """
@@ -301,7 +301,7 @@ class HostBenchmark(_Benchmark):
 
 
 def _nothing() -> None:
-    """Do nothing, in place of the code, which has already been measured."""
+    """Do nothing, because the code has already been measured."""
 
 
 @pytest.hookimpl(optionalhook=True)

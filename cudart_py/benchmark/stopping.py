@@ -51,8 +51,8 @@ class SettledEntropy:
     This is the idea of nvbench's stopping criterion "entropy" (github.com/NVIDIA/nvbench, entropy_criterion). After
     each sample, the Shannon entropy of all samples so far is computed. While new times keep appearing, it grows. The
     measurement ends when a line through the recent entropies is flat or falls, and fits them. Unlike nvbench, which
-    counts equal times, this counts times in bins that are as wide as a fraction of the time, because the mean of a
-    batch is hardly ever the same twice.
+    counts equal times, this counts times in bins whose width is a fraction of the time, because the means of two
+    batches are hardly ever equal.
     """
 
     def __init__(self, precision: float) -> None:

@@ -43,7 +43,7 @@ def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int, *, last_left: bool = False) -> str:
-    """Return a table in Markdown, whose first row has the headings.
+    """Return a table in Markdown; the first row contains the headings.
 
     The first `left` columns are flush left, and with `last_left` also the last one, such as a verdict.
     """
@@ -98,7 +98,7 @@ def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _shape(sizes: Sequence[int]) -> str:
-    """Format the shape of a grid or block without trailing ones."""
+    """Format the shape of a grid or block, without trailing sizes of 1."""
     x, y, z = sizes
     return f"{x}×{y}×{z}" if z > 1 else f"{x}×{y}" if y > 1 else str(x)
 

@@ -116,7 +116,7 @@ def check_environment() -> None:
 
 def make_key(parts: Iterable[str | bytes]) -> str:
     """Return the name of an entry: a digest of the format and of the parts, each with its length."""
-    import hashlib  # takes milliseconds, which a program that compiles nothing should not spend
+    import hashlib  # takes milliseconds, so programs that compile nothing do not pay for it
 
     digest = hashlib.blake2b(b"%d" % FORMAT, digest_size=20)
     for part in parts:
@@ -262,8 +262,8 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
 def _tidy_if_due(place: str, limit: int, stored: int) -> None:
     """Tidy the folder if this process may have used up its share of the bytes that were free.
 
-    Each examination asks for the size of every entry. At every store of a program with thousands of kernels, that would
-    take longer than the rest of the store.
+    Each examination asks for the size of every entry. If a program compiled thousands of kernels, examining the folder
+    at every store would take longer than the rest of the store.
     """
     left = _unchecked.get((place, limit), 0) - stored
     if left < 0:

@@ -1,10 +1,10 @@
 """The local files that a source includes, found without a compiler.
 
-A cached image is valid as long as these files are unchanged. NVRTC does not report the files that it has read, and
-files that it looked for and did not find matter too, so this module scans the directives itself. The scan collects
-every file that any search order could find. Conditions are not evaluated, and a directive in a comment or in a string
-counts as well. One file too many costs a needless compile, but one too few could return a stale image from the cache.
-If a macro determines what is included, the scan is not certain, and such a source is compiled every time.
+A cached image is valid as long as these files are unchanged. NVRTC does not report the files that it has read. Files
+that it looked for and did not find matter as well. So this module scans the directives itself. The scan collects every
+file that any search order could find. Conditions are not evaluated, and a directive in a comment or in a string counts
+as well. One file too many costs a needless compile, but one too few could return a stale image from the cache. If a
+macro determines the included file, the scan is not certain, and the source is compiled every time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from . import headers
 from .diagnostics import missing_header, unknown_names
 from .names.demangling import demangle
 
-# The library that defines what kernels call to launch kernels.
+# The library that defines the functions with which kernels launch kernels.
 DEVICE_RUNTIME = (
     'CUDA\'s libcudadevrt.a: cuda.link([image, pathlib.Path(find_static_lib("cudadevrt"))]), with find_static_lib of '
     "cuda.pathfinder"

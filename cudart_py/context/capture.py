@@ -27,7 +27,7 @@ PER_THREAD = 2
 
 
 class RetainedObjects(NamedTuple):
-    """The objects that one piece of captured work uses, which the graph keeps alive.
+    """The objects that one captured operation uses and that the graph must keep alive.
 
     `what` describes the work: the name of a kernel, or a phrase such as "a copy". `node` is the handle of the graph
     node that does the work or contains a child graph, 0 if several nodes do the work.

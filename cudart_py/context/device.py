@@ -381,7 +381,7 @@ def _after_fork() -> None:
     this_thread.stack[:] = [None] * len(this_thread.stack)
 
 
-if hasattr(os, "register_at_fork"):  # Windows has no fork; the first CUDA call there reports what is needed
+if hasattr(os, "register_at_fork"):  # Windows has no fork; the first CUDA call there asks for Linux
     os.register_at_fork(after_in_child=_after_fork)
 
 

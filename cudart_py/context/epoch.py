@@ -1,4 +1,4 @@
-"""The epoch, by which a launch that is repeated knows whether it must be checked again."""
+"""The epoch, which tells a repeated launch whether it must be checked again."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class Handle:
         return _lost.get(id(self)) is self
 
     def _closed_by(self) -> str:
-        """Return how the handle may have been closed, as the end of a sentence that says that it is closed."""
+        """Return how the handle may have been closed, as the end of the error message about a closed handle."""
         return ", by cuda.reset()" if self._is_lost else self._closed_how
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ _UNKNOWN_SIZE = 2**64 - 1
 
 
 class DeviceProcess(NamedTuple):
-    """A process that computes on a device; `memory` is the number of bytes that it uses there, None if unknown."""
+    """A process that uses a device; `memory` is the number of bytes that it occupies there, None if unknown."""
 
     pid: int
     memory: int | None
@@ -63,7 +63,7 @@ def nvml() -> Any:
 def read_status(device: Device) -> DeviceStatus:
     """Return the status of a device; see `Device.status`."""
     if "in_process" in chosen().abilities():
-        # Only this process uses the device, and NVML would have no hardware to ask.
+        # Only this process uses the device, and NVML has no hardware to query.
         memory = device.memory_info
         return DeviceStatus(memory, (DeviceProcess(os.getpid(), memory.used),))
     try:

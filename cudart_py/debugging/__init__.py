@@ -1,1 +1,1 @@
-"""The debugger: it stops kernels on the simulator at their source lines, and shows what their warps do."""
+"""The debugger: it stops kernels on the simulator at source lines, and shows the state of their warps."""

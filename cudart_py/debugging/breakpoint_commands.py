@@ -54,15 +54,15 @@ class BreakpointCommands(Inspection):
         return False
 
     def disable(self, text: str) -> bool:
-        """Let breakpoints or watchpoints stop nothing, or all of them without a number."""
+        """Disable the breakpoints or watchpoints with these numbers, or all of them if none are given."""
         return self._enabled(text, is_enabled=False)
 
     def enable(self, text: str) -> bool:
-        """Let breakpoints or watchpoints that were disabled stop launches again."""
+        """Enable disabled breakpoints or watchpoints again."""
         return self._enabled(text, is_enabled=True)
 
     def ignore(self, text: str) -> bool:
-        """Let the next hits of a breakpoint or a watchpoint pass: its number, and how many."""
+        """Ignore the next hits of a breakpoint or a watchpoint, given its number and the number of hits."""
         which, _, times = text.partition(" ")
         one = self.session.stop_point(number(which))
         one.ignored = number(times)

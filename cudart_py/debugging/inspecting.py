@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = re.compile(r"/(\d*)i\s*(.*)$")
 _FORMATTED = re.compile(r"/(\S*)\s*(.*)$", re.DOTALL)
-# The coordinates that `cuda` accepts, in the order in which they are chosen; of the first ones there is only one.
+# The coordinates that `cuda` accepts, in the order in which they are chosen; the debugger shows only one of each of the
+# first ones.
 _SINGLE = ("kernel", "grid", "device", "sm")
 _ORDER = (*_SINGLE, "block", "thread", "warp", "lane")
 _COORDINATE = re.compile(rf"\s*({'|'.join(_ORDER)})(?:\s+\(?(\d+(?:\s*,\s*\d+){{0,2}})\)?)?(?=\s|$)")
@@ -128,7 +129,7 @@ class Inspection:
     # --- tables
 
     def info(self, text: str) -> bool:
-        """Show what the launch, or the thread in focus, contains."""
+        """Show the state of the launch or of the thread in focus."""
         self._print(_chosen(_TABLES, "info", text)(self.session, _rest(text)))
         return False
 

@@ -40,7 +40,7 @@ class Stop:
 
 
 class NotRunningError(ValueError):
-    """No kernel is running, so that there is nothing to show."""
+    """No kernel is running, so there is nothing to show."""
 
 
 class Frontend(Protocol):
@@ -143,7 +143,7 @@ class Session:
         self._interrupted = self._entry = True
 
     def ignore_stops(self) -> None:
-        """Let launches run from now on, whatever happens."""
+        """Let launches run from now on without stopping them."""
         self.breakpoints.clear()
         self.watches = []
         self.locate()
@@ -310,7 +310,7 @@ class Session:
         return next((one for one in self.watches if one.number == number), None) or self.breakpoints.get(number)
 
     def set_enabled(self, one: Breakpoint | Watch, *, is_enabled: bool) -> None:
-        """Let a breakpoint or a watchpoint stop launches, or not."""
+        """Enable or disable a breakpoint or a watchpoint."""
         if isinstance(one, Watch) and is_enabled and not one.is_enabled and self._moment is not None:
             one.update(self.recorder, self.moment)
         one.is_enabled = is_enabled
@@ -325,7 +325,7 @@ class Session:
             self.locate()
 
     def ignore(self, hits: int) -> Breakpoint | Watch:
-        """Let the next hits pass of the breakpoint or watchpoint at which the launch is stopped, and return it.
+        """Ignore the next hits of the breakpoint or watchpoint at which the launch is stopped, and return it.
 
         Raises ValueError if the launch is not stopped at one that is still there.
         """

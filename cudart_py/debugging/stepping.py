@@ -92,7 +92,7 @@ def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind, level: 
     """Return the earlier moment at which a lane was at the start of its present line, or else of the line before.
 
     For "out", it is that of the call of the function in the frame `level`. None means that the history does not go back
-    so far.
+    that far.
     """
     earlier = (one for one in recorder.before(moment) if one.chunk is moment.chunk and one.runs(lane))
     if kind == "instruction":

@@ -35,7 +35,7 @@ class _Threads(NamedTuple):
 
 
 def waits(session: Session, *, is_summary: bool = False) -> str:
-    """Return which threads wait for what, and where all the others are.
+    """Return the waiting threads with the reasons for their waits, and the places of all other threads.
 
     These are the threads of the block in focus. If threads wait in a loop for other blocks, they are those of all
     blocks. A summary has a single line for threads that have exited if their lines would be many.

@@ -1,1 +1,1 @@
-"""The backend, which is the CUDA driver in use, calls of its functions, and the unwrapping of their results."""
+"""The backend (the CUDA driver in use), calls to its functions, and the unwrapping of their results."""

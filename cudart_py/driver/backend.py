@@ -370,9 +370,9 @@ def _simulator() -> Backend:
     backend = SimulatorBackend()
     try:
         (status,) = backend.functions.cuInit(0)
-    except ValueError as error:  # a setting in the environment; where the simulator reads it helps nobody
+    except ValueError as error:  # a setting in the environment; the place where the simulator reads it helps nobody
         raise error.with_traceback(None) from None
-    if status:  # `failure` cannot be used: it asks the chosen driver for the text, and none is chosen yet
+    if status:  # `failure` cannot be used: it gets the text from the chosen driver, and none is chosen yet
         raise errors.NoDeviceError(
             f"cuInit: CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device ({status.name})",
             status=status,

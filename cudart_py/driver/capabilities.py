@@ -1,4 +1,4 @@
-"""The capabilities of the driver in use, and the errors for what it cannot do."""
+"""The capabilities of the driver in use, and the errors for missing ones."""
 
 from __future__ import annotations
 

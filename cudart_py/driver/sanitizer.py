@@ -15,8 +15,8 @@ from . import backend
 class _Modes:
     """The modes that were chosen for the process, or inside one `with` block. The latest one applies.
 
-    A choice that is then entered as a block is removed from here. A choice whose object no longer exists cannot be
-    entered any more, so of consecutive choices of this kind only the latest is kept.
+    A choice that is then entered as a block is removed from here. A choice whose object no longer exists can never be
+    entered again, so only the latest of several consecutive ones is kept.
     """
 
     def __init__(self, mode: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Findings as GitHub annotations: lines that a workflow prints, which GitHub then shows beside the code."""
+"""Findings as GitHub annotations: lines that a workflow prints, and that GitHub then shows next to the code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _annotation(place: Place) -> str:
 
 
 def _encoded(text: str, characters: dict[str, str]) -> str:
-    # "%" comes first, so that the encodings of the others are not encoded again.
+    # "%" comes first, so that the encodings of the other characters are not encoded again.
     for character, encoding in characters.items():
         text = text.replace(character, encoding)
     return text

@@ -1,1 +1,1 @@
-"""Arrays and addresses that come from elsewhere: other GPU libraries, NumPy, the driver."""
+"""Arrays and addresses from other sources: GPU libraries, NumPy, the driver."""

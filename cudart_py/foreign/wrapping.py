@@ -112,7 +112,7 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
 
 
 def _for_host_array(x: Any) -> str:
-    """Return what to do with an array in host memory, as the end of a sentence."""
+    """Return the remedy for an array in host memory, as the end of a sentence."""
     owner = pinned_owner(x) if isinstance(x, np.ndarray) else None
     if owner is not None and owner.mapped:
         return "; kernels accept it as it is, and device_pointer returns its address"

@@ -1,7 +1,7 @@
 """Graphs, `cuda.graphs`: captured from streams or built node by node, and the memory that they allocate.
 
 The classes of graphs are in `streams`, because the methods of `Stream` create them and arrays need streams. This
-package adds what needs arrays as well.
+package adds the parts that need arrays.
 """
 
 from ..streams.graphs.conditionals import Condition

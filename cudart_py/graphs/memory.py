@@ -59,7 +59,7 @@ class GraphAllocation(Allocation):
 
 
 class _NodeMemory(Allocation):
-    """Memory that the launches of a graph allocate; `outstanding` says that a launch has left it allocated."""
+    """Memory that the launches of a graph allocate; `outstanding` is True while a launch has left it allocated."""
 
     __slots__ = ("outstanding",)
 

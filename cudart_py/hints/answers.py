@@ -27,7 +27,7 @@ _TOOLKIT = __name__.partition(".")[0]
 # their modules.
 _LATE_SUBMODULES = ("batches", "graphs", "images", "ipc", "profiling", "virtual")
 _LATE_FUNCTIONS = {"debugger": "debugging.opening", "profile": "profiling.profiles"}
-# The submodules that need no import of their own. Users may look for their names at the top level.
+# The submodules that `import cudart_py` also imports. Users may look for their names at the top level.
 _SUBMODULES = ("errors", "tensor_maps", "textures", *_LATE_SUBMODULES)
 
 # The imports for the names in the code of hints.

@@ -28,7 +28,7 @@ _DOTTED = re.compile(r"""(?<![\w."'])([A-Za-z]\w*)((?:\.[A-Za-z]\w*)*)(?![\w"'=]
 
 
 def find(page: str, package: Path = Path(__file__).parent) -> Path:
-    """Return the path of a page: a wheel carries it beside this module, a checkout in its documentation."""
+    """Return the path of a page: next to this module in a wheel, and in the documentation in a checkout."""
     inside = package / page
     return inside if inside.is_file() else package.parents[1] / "docs" / page
 
@@ -38,7 +38,7 @@ def cells() -> Mapping[str, str]:
     """Return what the rows of the pages say, keyed by CUDA's names and by patterns with `*`."""
     said: dict[str, str] = {}
     for path in map(find, _PAGES):
-        # A copy of the package's folder alone lacks the pages.
+        # The pages are missing if only the package's folder was copied.
         for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
             *columns, ours = line.strip("|").split("|") if line.startswith("|") else ("",)
             for column in columns:

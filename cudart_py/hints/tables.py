@@ -73,7 +73,7 @@ _DEVICE_FIELDS = {
 }
 _OF_DEVICE = {name: ("", f"device.{write}") for name, write in _DEVICE_FIELDS.items()}
 
-# The attributes of NumPy's arrays that a DeviceArray has too.
+# The attributes of NumPy's arrays that a DeviceArray also has.
 _COMMON = {"T", "base", "copy", "device", "dtype", "fill", "item", "itemsize", "nbytes", "ndim", "reshape"}
 _COMMON |= {"shape", "size", "strides", "transpose", "view"}
 _OF_NUMPYS_ARRAYS = sorted(name for name in dir(np.ndarray) if not name.startswith("_") and name not in _COMMON)

@@ -16,7 +16,7 @@ _SIZE = 64  # more bytes than an fenv_t has
 
 @contextmanager
 def device_arithmetic() -> Iterator[None]:
-    """Within the context, round to nearest and keep subnormal numbers, and let NumPy ignore overflows and the like.
+    """Within the context, round to nearest, keep subnormal numbers, and let NumPy ignore floating-point errors.
 
     A program that was built with -ffast-math, or that has loaded such a library, flushes subnormal numbers to zero.
     Other programs change the rounding mode. When the context ends, the program's own settings apply again.

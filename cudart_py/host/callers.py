@@ -18,8 +18,8 @@ _LIBRARIES = tuple(
 def calling_frame() -> FrameType | None:
     """Return the innermost frame outside this package and the libraries that call it, or None if there is none.
 
-    Frames of IPython and contextlib are skipped too. The caller of a magic is its line in the cell, and the caller of
-    the end of a block is the block's line.
+    Frames of IPython and contextlib are skipped as well: the caller of a magic is the line in the cell, and the caller
+    of the end of a block is the block's line.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (_is_toolkit(frame.f_code.co_filename) or _is_between(frame)):
@@ -28,7 +28,7 @@ def calling_frame() -> FrameType | None:
 
 
 def _is_between(frame: FrameType) -> bool:
-    """Tell whether a frame is of IPython, which runs magics, or of contextlib, which leaves the toolkit's blocks."""
+    """Return whether a frame belongs to IPython, which runs magics, or to contextlib, which ends `with` blocks."""
     module: str = frame.f_globals.get("__name__", "")
     return module.startswith("IPython.") or module == "contextlib"
 

@@ -26,7 +26,7 @@ def first_line_of(text: str, path: str, near: int) -> int:
 
 
 def _is_at(parts: list[str], lines: list[str], number: int) -> bool:
-    """Return whether the stripped lines of a text are in a file from a line on, of which the first has number 0."""
+    """Return whether a file contains the stripped lines of a text from a given line on, counted from 0."""
     if len(parts) == 1:
         return any(parts[0] in line for line in _spellings(lines[number]))
     last = number + len(parts) - 1

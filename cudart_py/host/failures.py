@@ -22,7 +22,7 @@ class HostFailures:
             self._kept.append((ordinal, error))
 
     def drop(self, error: BaseException) -> None:
-        """Forget an exception that reaches the program in another way."""
+        """Forget an exception that will reach the program in another way."""
         with self._lock:
             self._kept = [kept for kept in self._kept if kept[1] is not error]
 

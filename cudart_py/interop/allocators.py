@@ -6,7 +6,7 @@
     torch.cuda.memory.change_current_allocator(allocators.torch(pool))
     nvmath.linalg.advanced.matmul(a, b, options={"allocator": allocators.nvmath(pool)})
 
-One pool then serves the whole program, instead of one per library that keeps memory which the others lack.
+One pool then serves the whole program, instead of one per library that holds on to memory that the others need.
 """
 
 from __future__ import annotations

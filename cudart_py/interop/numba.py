@@ -84,7 +84,7 @@ def kernel(
     capability = current_device().compute_capability
     with _compute_capability(capability):
         codes = _compile(target, python, types, options, capability, "ptx")
-        # The linker inlines only link-time code, and makes PTX of nothing else.
+        # The linker inlines only link-time code, and generates PTX from nothing else.
         late = any(code.startswith(LINK_TIME_CODE) for code in codes)
         if late:
             codes = _compile(target, python, types, options, capability, "ltoir")
@@ -108,7 +108,7 @@ def _compile(
         tuple(types),
         device=False,
         abi="numba",
-        lineinfo=output == "ptx",  # nvJitLink refuses Numba's line information beside that of other link-time code
+        lineinfo=output == "ptx",  # nvJitLink rejects it together with that of other link-time code
         debug=False,  # otherwise, an environment variable decides
         cc=capability,
         fastmath=options.get("fastmath", False),

@@ -122,8 +122,7 @@ class _ScratchLaunch(Launch):
         count = len(self.kernel.signature.parameters) - 1
         if len(given) != count:
             raise TypeError(
-                f"{self.kernel.signature} takes {counted(count, 'argument')} besides its scratch memory, "
-                f"not {len(given)}"
+                f"{self.kernel.signature} takes {counted(count, 'argument')} plus scratch memory, not {len(given)}"
             )
 
 

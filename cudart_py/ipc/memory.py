@@ -57,7 +57,8 @@ class SharedAllocation(Allocation):
 class OpenedAllocation(Allocation, WaitingHandle):
     """Memory of another process, opened in this one (cuIpcOpenMemHandle).
 
-    Closing it waits for the device. The driver waits when memory is freed, but nothing says that it does here.
+    Closing it waits for the device. The driver waits when ordinary memory is freed, but it is not documented to wait
+    here.
     """
 
     __slots__ = ()

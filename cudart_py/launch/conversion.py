@@ -139,7 +139,8 @@ def _what(argument: Any) -> str:
 
 def _wanted(place: _Place, argument: Any) -> str:
     """Return a phrase for the accepted arguments of a non-pointer parameter, for the message about a wrong type."""
-    # In C++ the handles are numbers. A caller who passes a number meant a number, so handles are not listed then.
+    # In C++ the handles are numbers. A caller who passes a number meant a number, so the message then does not list
+    # handles.
     if place.parameter.type == "unsigned long long" and not isinstance(argument, int | float | np.number):
         return _HANDLES
     return _WANTED.get(place.parameter.kind, "a value")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # The list is followed by the size and by the parameters themselves.
 _HEAD = struct.Struct("<6Q")
 _SIZE_OFFSET = 40
-# The size of CUlaunchAttributeValue, of which the bindings have a second class for nodes of graphs.
+# The size of CUlaunchAttributeValue. For graph nodes, the bindings have a second class.
 _ATTRIBUTE_BYTES = 64
 
 
@@ -142,8 +142,8 @@ class Launch:
 
     def __init__(self, prepared: Prepared, stream: Stream) -> None:
         self._prepared = prepared
-        # The stream is open now. So the latest check of `prepared`, even for another launch, holds for this one until
-        # something is closed.
+        # The stream is open now. So the latest check of `prepared`, even for another launch, remains valid for this one
+        # until something is closed.
         self._stream = stream
         stream._used = True
         self._mark = prepared.mark

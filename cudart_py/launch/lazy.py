@@ -219,7 +219,7 @@ class LazyKernel:
         return self._module[self._entry][key]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python asks for special methods, which must load nothing
+        if name.startswith("__"):  # Python looks up special methods, which must not load anything
             raise AttributeError(name)
         return getattr(self._module[self._entry], name)
 

@@ -128,7 +128,7 @@ def refuse_first_use(stream: int, what: str) -> None:
 
 
 class Scratch:
-    """The workspace of one thread on one device. It grows as needed and is allocated anew for another stream."""
+    """The workspace of one thread on one device. It grows as needed, and is allocated again for another stream."""
 
     __slots__ = ("_memory", "_stream")
 

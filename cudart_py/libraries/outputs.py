@@ -27,8 +27,9 @@ def output_for(
 ) -> DeviceArray:
     """Return a new array on a stream and its device, or `out` after a check of its device, dtype and shape.
 
-    Raises TypeError or ValueError that name `out`: `like` and `reason` say why it must have the dtype and the shape.
-    Other arguments must have been checked before, so that no array is allocated for a call that is refused.
+    Raises TypeError or ValueError that name `out`: `like` and `reason` are the reasons for the dtype and the shape in
+    the error messages. Other arguments must have been checked before, so that no array is allocated for a call that is
+    refused.
     """
     stream, device = place
     if out is None:

@@ -92,7 +92,7 @@ def extent_of(array: DeviceArray) -> tuple[int, int]:
     return array.pointer, sum((size - 1) * step for size, step in steps) + array.itemsize
 
 
-# What to call with a sparse matrix instead of a function for dense ones.
+# The functions for sparse matrices, keyed by the functions for dense ones.
 _INSTEAD_OF_SPARSE = {
     "gemv": "spmv",
     **dict.fromkeys(("gemm", "matmul"), "spmv or spmm"),
@@ -101,7 +101,7 @@ _INSTEAD_OF_SPARSE = {
 
 
 def _remedy(call: str, name: str, operand: Any) -> str:
-    """Return what to do about an operand that is not a DeviceArray."""
+    """Return the remedy for an operand that is not a DeviceArray."""
     if hasattr(operand, "nnz"):  # a sparse matrix, on the device or SciPy's
         return f"{_INSTEAD_OF_SPARSE.get(call, 'sparse_to_dense')} takes a SparseMatrix"
     if hasattr(operand, "__cuda_array_interface__"):

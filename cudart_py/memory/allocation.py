@@ -49,7 +49,7 @@ def allocate(array: DeviceArray, pool: MemoryPool | None = None) -> None:
     device, stream = array.device, array.stream
     before = _memory_of(device._pool if pool is None else pool)
     thread = threading.get_ident() if stream.handle == _PER_THREAD else None
-    # Set before the allocation, so that the array knows this much about its memory if an interrupt follows.
+    # Set before the allocation, so that the array has these attributes even if an interrupt follows.
     array._origin = Origin(thread, before, None)
     with activated(device):
         if array.nbytes:

@@ -108,7 +108,7 @@ def _converted(call: str, value: Any, given: np.ndarray[Any, Any], dtype: np.dty
 
 
 def assign(view: DeviceArray, value: Any) -> None:
-    """Set the elements of a view to `value`, which is repeated along axes as NumPy's rules for broadcasting say."""
+    """Set the elements of a view to `value`, which is broadcast by NumPy's rules."""
     call = "DeviceArray.__setitem__"
     if isinstance(value, ArrayProtocols):
         _assign_array(view, arguments.opened(call, "value", value, type(view)))

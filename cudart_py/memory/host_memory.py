@@ -105,8 +105,8 @@ class PooledMemory(WaitingHandle, HostMemory):
 class PinnedMemory(HostMemory):
     """Page-locked host memory (cuMemHostAlloc).
 
-    Several arrays may share it. It is freed with the last of them, or by `close()`, after which none of them may be
-    used.
+    Several arrays may share it. It is freed when the last of them is gone, or by `close()`, after which none of them
+    may be used.
     """
 
     __slots__ = ("write_combined",)

@@ -104,7 +104,7 @@ def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPo
 
 
 def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:
-    """Tell the driver how a managed array will be used (cuMemAdvise).
+    """Advise the driver on how a managed array will be used (cuMemAdvise).
 
     `advice` is "set_read_mostly", "set_preferred_location" or "set_accessed_by", or one of these with "unset_" instead
     of "set_". `location` is the preferred or accessing location: a Device, by default the current one, or "host". The

@@ -6,7 +6,7 @@ destroyed only when it holds no memory after a trim, because a trim leaves outst
 outstanding until a synchronization has shown the host that it is complete. Querying an event is not enough, and the
 bytes in use say nothing, since they decrease as soon as the free is queued. Closing a pool does not wait: a pool with
 outstanding memory is destroyed after a later synchronization, when other pools are closed, or when the driver runs out
-of memory, of which every pool holds some.
+of memory, because every pool holds some.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class MemoryPool(MemoryCounts, Handle):
     __slots__ = ("_device", "_interprocess", "_kind", "_max_size", "_memory", "_queue")
 
     _memory: PoolMemory | None
-    # The stream in which a pool of host memory allocates. Nothing else runs there, so that it is never waited for long.
+    # The stream in which a pool of host memory allocates. Nothing else runs in it, so waiting for it never takes long.
     _queue: Stream | None
 
     def __init__(

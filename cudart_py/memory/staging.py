@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # Below this many bytes, the threads cost more time than they save.
 THRESHOLD = 8 << 20
 
-# Measured on an H200 host with 16 processors. Larger slots are as good for copies of 1 GiB, but worse for copies of
-# 64 MiB. With smaller slots, handing the pieces to the threads takes longer than copying them.
+# Measured on an H200 host with 16 processors. Larger slots are as good for copies of 1 GiB, but worse for copies of 64
+# MiB. With smaller slots, distributing the pieces to the threads takes longer than copying them.
 _SLOT_BYTES = 4 << 20
 _THREADS = 12
 # The maximum number of pieces that the threads have at a time, in progress or waiting: in an upload, whose slots they

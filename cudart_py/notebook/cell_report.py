@@ -32,8 +32,8 @@ _NO_FINDINGS = "No findings: the simulator's checks found no mistakes."
 class CellReport:
     """The report on what a cell has run, as HTML and as text.
 
-    `launches` are the profiled launches, or None without a profile. `findings` is None if the cell did not ask
-    for them. `drawn` says whether to draw accesses and active lanes.
+    `launches` are the profiled launches, or None without a profile. `findings` is None if the cell did not request
+    them. `drawn` says whether to draw accesses and active lanes.
     """
 
     def __init__(

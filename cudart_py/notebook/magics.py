@@ -1,6 +1,6 @@
 """The magics `%%cuda`, `%cuda_run`, `%%cuda_run`, `%cuda_time` and `%%cuda_time` of IPython.
 
-They are plain functions that the shell registers, so that this module needs nothing of IPython but its shell.
+They are plain functions that the shell registers, so this module uses only IPython's shell.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Magics:
 
     @contextlib.contextmanager
     def _reporting(self, options: argparse.Namespace) -> Iterator[None]:
-        """Show the reports that the options ask for, after a block that launches kernels, even if it fails."""
+        """After a block that launches kernels, show the requested reports, even if the block fails."""
         counts = options.profile or options.draw
         if (counts or options.sanitize) and "profile" not in capabilities():
             raise errors.NotSupportedError(

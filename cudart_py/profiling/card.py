@@ -46,7 +46,7 @@ class Card(NamedTuple):
     resident_blocks: int
 
 
-# The clock, the number of multiprocessors and what each holds are the device's attributes. Compute capability 9.0 has
+# The clock, the number of multiprocessors and their resources are attributes of the device. Compute capability 9.0 has
 # four schedulers that issue one instruction each, serves 128 bytes of shared memory, and receives 64 bytes from L2 per
 # cycle. Its arithmetic throughput is in the CUDA C++ Programming Guide: 16 special functions and 64 operations in
 # double precision per cycle and multiprocessor. The others are from the recorded run of the tour (docs/h200.md): a

@@ -30,7 +30,7 @@ from .metric_names import (
 class Column:
     """A column: its heading on two lines, and its value, which is a sum of metrics or the quotient of two sums.
 
-    `short` is the heading beside source code, where space is scarce. A cell is empty if all metrics in `shown` are 0,
+    `short` is the heading next to source code, where space is scarce. A cell is empty if all metrics in `shown` are 0,
     or if the divisor is 0.
     """
 

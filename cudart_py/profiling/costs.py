@@ -201,7 +201,7 @@ def launch_metrics(launch: LaunchProfile) -> dict[str, float]:
 def cost(metrics: Metrics, card: Card = H200) -> Cost:
     """Return the estimated cost of the work that metrics describe; `bound` is "" if no unit has work.
 
-    The estimate ranks variants of a kernel. It is not a time: `assumptions` lists what it takes for granted.
+    The estimate ranks variants of a kernel. It is not a time: `assumptions` lists the assumptions behind it.
     """
     seconds = unit_seconds(metrics, card)
     longest = max(seconds, key=seconds.__getitem__)

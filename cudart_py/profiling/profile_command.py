@@ -45,10 +45,11 @@ def add_command(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "profile",
         help="count the operations of a program's kernels, per launch and per line",
-        description="Run a Python program on the simulator, then print what its launches did: a table, each source "
-        "with figures beside its lines, and advice. The reports also show the mistakes in kernels that the simulator "
-        "finds. Caches are not modelled: sectors that the L1 cache would serve are counted too. The exit status is the "
-        "program's, 1 with --fail-on-findings if there are findings, or 2 if nothing can be profiled or written.",
+        description="Run a Python program on the simulator, then print the counters of its launches: a table, each "
+        "source annotated with the metrics of its lines, and advice. The reports also show the mistakes in kernels "
+        "that the simulator finds. Caches are not modelled: sectors that the L1 cache would serve are counted too. The "
+        "exit status is the program's, 1 with --fail-on-findings if there are findings, or 2 if nothing can be "
+        "profiled or written.",
     )
     parser.add_argument(
         "--json", type=output_file, metavar="FILE", help="write everything as JSON instead; - is standard output"

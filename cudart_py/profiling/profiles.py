@@ -136,7 +136,7 @@ class Profile:
             self._write_trace(since)
 
     def _end(self) -> None:
-        """Take the launches, also those before a failure of queued work, for which CudaError is raised."""
+        """Take the launches, including those before a failure of queued work, which raises CudaError."""
         try:
             check(chosen().complete_profile())
         finally:

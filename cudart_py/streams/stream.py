@@ -205,8 +205,8 @@ class Stream(StreamBase):
 
         `array` has one element of dtype int32, uint32, int64 or uint64. It is a NumPy array in pinned memory, or a
         DeviceArray whose memory is not from a pool. Drivers refuse managed memory, and those of CUDA 13.0 also the
-        memory of pools, which raises InvalidValueError. Whoever sees the value also sees what the stream's earlier work
-        has written. In a stream that is being captured, the write becomes a node of the graph.
+        memory of pools, which raises InvalidValueError. Code that sees the value also sees the writes of the stream's
+        earlier work. In a stream that is being captured, the write becomes a node of the graph.
         """
         WriteValue._in_call("Stream.write_value", array, value)._queue(self)
 
@@ -230,10 +230,10 @@ class Stream(StreamBase):
         The function runs in one of the driver's threads and delays the stream's later work. It must not make any CUDA
         calls, not even queries. An exception that it raises does not stop the stream. The next call that waits for the
         device raises it, in any thread: a `synchronize` of the stream, of the device or of an event, `await`, or
-        `to_host`. If several functions have failed, they are raised as one `ExceptionGroup`. Exceptions for which no
-        call has waited are printed at the end of the program. The function is kept alive until it has run or, if the
-        stream is being captured, for the life of the graph. With asyncio, `await stream` is simpler than setting a
-        future in a host function.
+        `to_host`. If several functions have failed, they are raised as one `ExceptionGroup`. Exceptions that no call
+        has raised are printed at the end of the program. The function is kept alive until it has run or, if the stream
+        is being captured, for the life of the graph. With asyncio, `await stream` is simpler than setting a future in a
+        host function.
         """
         launch_host_function(self, function)
 
@@ -360,7 +360,7 @@ class Stream(StreamBase):
         try:
             super().close()
         finally:
-            # Destroying the stream may report an error of its work, but the stream is destroyed all the same.
+            # Destroying the stream may report an error of its work, but it still destroys the stream.
             self._queue = None
 
     def _release(self, value: Any) -> None:

@@ -25,7 +25,7 @@ class StreamBase(ComparedHandle):
     _device: Device | None
     # The CUstream. None before it is created, for a closed stream, and for a borrowed default stream of a given device.
     _queue: Any
-    # Whether the handle has been read, so that the stream may have been given work.
+    # Whether the handle has been read, so the stream may have received work.
     _used: bool
 
     @property

@@ -136,7 +136,7 @@ def test_a_step_of_counts_names_the_versions_of_nvrtc_where_they_differ(store, r
     for sectors, nvrtc in ((1, "13.0.88"), (2, "13.5.37"), (3, "13.5.37")):
         store.add(counted={"t.py::a": [launch(sectors)]}, nvrtc=nvrtc)
     first, second = report().all("figure/ul/li[@class='worse']")
-    assert first.endswith("compiled by NVRTC 13.5.37, before by 13.0.88")
+    assert first.endswith("compiled by NVRTC 13.5.37 instead of 13.0.88")
     assert "NVRTC" not in second
 
 

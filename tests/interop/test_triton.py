@@ -110,7 +110,7 @@ def test_a_kernel_can_make_tensor_descriptors(double, rng, name, dtype):
     kernel[3, 3](out, cuda.to_device(x), 39, 80)
     np.testing.assert_array_equal(out.to_host(), 2 * x)
     assert kernel.scratch_bytes == 256
-    with pytest.raises(TypeError, match="takes 4 arguments besides its scratch memory, not 3"):
+    with pytest.raises(TypeError, match="takes 4 arguments plus scratch memory, not 3"):
         kernel[3, 3](out, out, 39)
 
 

@@ -36,7 +36,7 @@ def add_environment_options(parser: argparse.ArgumentParser) -> None:
         "--install",
         action="append",
         metavar="REQUIREMENT",
-        help=f"install this in each new environment, beside the project, instead of {', '.join(REQUIREMENTS)}; may be "
+        help=f"install this and the project in each new environment, instead of {', '.join(REQUIREMENTS)}; may be "
         "repeated",
     )
     parser.add_argument(

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 Kind = Literal["uv", "venv", "existing"]
 KINDS: tuple[Kind, ...] = ("uv", "venv", "existing")
-# The packages that run benchmarks, beside those that the project itself requires.
+# The packages that run benchmarks, in addition to those that the project itself requires.
 REQUIREMENTS = ("cudart-py", "pytest", "pytest-benchmark")
 _BUILDABLE = ("pyproject.toml", "setup.py", "setup.cfg")
 

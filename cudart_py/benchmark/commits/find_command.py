@@ -73,7 +73,7 @@ class _Search:
         return judgement
 
     def is_worse(self, figure: Regression, commit: Commit) -> bool | None:
-        """Return whether a figure is worse at a commit, or None if the commit cannot tell."""
+        """Return whether a figure is worse at a commit, or None if the commit cannot be judged."""
         if commit not in self._judged:
             try:
                 self.judge(commit)

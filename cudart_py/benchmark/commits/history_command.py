@@ -15,7 +15,7 @@ from .measured_commits import CommitSkippedError
 from .repository import Commit
 
 STORED = 0
-# The folder in the store, beside those of pytest-benchmark, which are named after machines.
+# The folder in the store, next to those of pytest-benchmark, which are named after machines.
 _FOLDER = "commits"
 _NUMBERED = re.compile(r"(\d{4})_[0-9a-f]+")
 

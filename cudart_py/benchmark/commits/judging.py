@@ -66,7 +66,7 @@ class Base:
         return bool(self._runs[0]["benchmarks"])
 
     def measure_again(self, runs: PytestRuns, times: int) -> None:
-        """Add further runs if there are times, since several runs tell their noise."""
+        """Add further runs if there are times, because several runs show how much the times vary."""
         if self.timed:
             self._runs += [runs.take(silent=True) for _ in range(times)]
 

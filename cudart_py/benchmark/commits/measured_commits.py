@@ -22,7 +22,7 @@ _LONGEST_REASON = 200
 # The status of pytest if it has collected no tests.
 _NOTHING_COLLECTED = 5
 _NO_BENCHMARKS = "pytest found no benchmarks: name their files, such as bench_x.py"
-# The lines in which pytest, pip and uv say what went wrong, among others. uv gives the reason in the last of them.
+# The lines in which pytest, pip and uv report an error, among others. uv gives the reason in the last of them.
 _ERROR = re.compile(r"(FAILED|ERROR:?|error:|cause:|E  ) *\S")
 
 

@@ -24,5 +24,5 @@ class PeakMemory:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # Arrays of before the block may be freed within it.
+        # Arrays from before the block may be freed within it.
         self.nbytes = max(0, self._pool.used_high - self._before)

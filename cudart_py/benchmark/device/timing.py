@@ -93,7 +93,7 @@ class DeviceTimer:
         return self._l2 is not None and self.batch == 1
 
     def warm_up(self, options: MeasureOptions, now: Callable[[], float] = time.perf_counter) -> None:
-        """Call each work once, which loads code and exposes errors, then take samples until the clocks are up.
+        """Call each work once, which loads code and exposes errors, then take samples until the clocks have risen.
 
         Finally measure the time between two events without work.
         """

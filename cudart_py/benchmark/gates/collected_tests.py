@@ -22,7 +22,7 @@ class CollectedTests:
         self._files: set[Path] = set()
 
     def add(self, items: Iterable[pytest.Item]) -> None:
-        """Record collected tests: only what takes no time for thousands of tests, of which few are benchmarks."""
+        """Record collected tests. This must be fast, because there may be thousands of tests and few benchmarks."""
         found = {item.nodeid: item for item in items}
         self._items |= found
         self._files |= {self._file(path) for path in {name.partition("::")[0] for name in found}}

@@ -150,7 +150,7 @@ def changes(
             continue
         old, new = figures(before[benchmark], more), figures(now[benchmark], more)
         if not (MEMORY in old and MEMORY in new):
-            # Versions of this package that did not measure memory have stored the other run.
+            # The other run was stored by a version of this package that did not measure memory.
             old.pop(MEMORY, None)
             new.pop(MEMORY, None)
         for figure in dict.fromkeys((*old, *new)):

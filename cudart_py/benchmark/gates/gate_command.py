@@ -92,7 +92,7 @@ def gate(options: argparse.Namespace) -> int:
     """Record a baseline or compare with one, print the result, and return the exit status."""
     _check(options)
     report = GateReport(str(options.baseline), options.limit / 100)
-    # A report on standard output is there alone, for other programs.
+    # If a report goes to standard output, nothing else does, so that other programs can read it.
     with contextlib.redirect_stdout(sys.stderr) if _is_report_printed(options) else contextlib.nullcontext():
         try:
             with tempfile.TemporaryDirectory() as folder:

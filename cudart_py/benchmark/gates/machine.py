@@ -11,7 +11,7 @@ from ...errors import NotSupportedError, NvrtcError
 
 _NVRTC = "nvidia-cuda-nvrtc"
 
-# The last ones are packages with which this one is often compared.
+# The last ones are packages that this one is often compared with.
 _DISTRIBUTIONS = ("cuda-bindings", _NVRTC, "numpy", "nvmath-python", "cuda-core", "cupy-cuda13x", "torch")
 
 

@@ -95,7 +95,7 @@ def figures(benchmark: Json) -> dict[str, list[float]]:
 
 
 def _compared(recorded: Mapping[str, Any], now: Json) -> str:
-    """Return the name of the figure to compare: the first of the recorded figures that the new run has too."""
+    """Return the name of the figure to compare: the first of the recorded figures that the new run also has."""
     if now["extra_info"].get("gate") == "time":
         return SECONDS
     current = figures(now)
@@ -175,7 +175,7 @@ def _model(run: Json) -> str:
 def refusal(baseline: Json, run: Json, owner: str) -> str | None:
     """Return why two runs cannot be compared, or None: the GPU models or the driver's major versions differ.
 
-    `owner` is "the run" or "this machine": whose GPU and driver those of the run are.
+    `owner` is the owner of the new GPU and driver in the message: "the run" or "this machine".
     """
     drivers = [str(_gpu(one).get("driver", "unknown")).partition(".")[0] for one in (baseline, run)]
     for what, before, now in (

@@ -41,7 +41,7 @@ def changes(trend: Trend) -> list[tuple[str, str]]:
 def _since(last: Run, first: Run) -> str:
     """Return the place of a step: its commit, the measured commit before, and the NVRTC versions if they differ."""
     other = last.nvrtc and first.nvrtc and last.nvrtc != first.nvrtc
-    compiler = f", compiled by NVRTC {first.nvrtc}, before by {last.nvrtc}" if other else ""
+    compiler = f", compiled by NVRTC {first.nvrtc} instead of {last.nvrtc}" if other else ""
     if not first.short_commit:
         return f"in run {first.name}, {first.when:%Y-%m-%d}{compiler}"
     after = f", after {last.short_commit}" if last.short_commit not in ("", first.short_commit) else ""

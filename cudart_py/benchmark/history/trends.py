@@ -16,7 +16,7 @@ from .steps import find_steps, levels
 
 
 class Figure(NamedTuple):
-    """A figure with a trend: its name, whether it is the same in all runs of the same code, and if more is worse."""
+    """A figure with a trend: its name, whether it depends on the code alone, and whether more is worse."""
 
     name: str
     exact: bool = False

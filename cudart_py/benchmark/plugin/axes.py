@@ -97,7 +97,7 @@ class Axes:
 
 
 def _converted(name: str, text: str, declared: Sequence[Any]) -> Any:
-    """Convert a value to the type of the declared ones."""
+    """Convert a value to the type of the declared values."""
     kind = type(declared[0]) if declared else str
     convert = _CONVERSIONS.get(kind)
     if convert is None:

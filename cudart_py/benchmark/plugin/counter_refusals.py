@@ -16,7 +16,7 @@ _OPTIONS = ("--counters-compare-fail", "--counters-json", "--counters-markdown")
 
 
 def store_command(config: pytest.Config) -> str:
-    """Return the command that stores the counters of this run in the place that it is compared with."""
+    """Return the command that stores the counters of this run where the comparison looks for them."""
     name = config.getoption("benchmark_compare", None) or "accepted.json"
     place = f"--benchmark-json={name}" if _is_file_name(name) else "--benchmark-autosave"
     return shlex.join(("CUDART_PY_DRIVER=simulator", "python", "-m", "pytest", *_files(config), place))

@@ -17,11 +17,11 @@ _UNFINISHED = "the test did not wait for this work, which ran at its end:"
 
 
 class UnfinishedWork:
-    """A plugin that waits for the devices at the end of each test if the driver has work that needs a wait to run.
+    """A plugin that waits for the devices at the end of each test if the driver runs some work only during waits.
 
-    The simulator runs work as late as possible, so the mistakes of a test's work would otherwise fail a later test, or
-    none. If a fault has lost the context, and the driver has the capability `reset`, the driver is reset for the next
-    test. Nothing is done for a GPU: its work runs without a wait, and a kernel may wait for the host.
+    The simulator runs work as late as possible, so a mistake in a test's work would otherwise fail a later test, or no
+    test at all. If a fault has lost the context, and the driver has the capability `reset`, the driver is reset for the
+    next test. On a GPU, the plugin does nothing: work runs without a wait, and a kernel may wait for the host.
     """
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # next to the test

@@ -80,7 +80,7 @@ def link_images(
     if all(code.startswith(LINK_TIME_CODE) for code in codes):
         ptx = _link(inputs, target, [*link_options, "-ptx"], "ptx")[0].rstrip(b"\0")
     else:
-        # A driver that runs PTX has the functions of the runtime with which kernels launch kernels.
+        # A driver that runs PTX itself contains the runtime's functions with which kernels launch kernels.
         needed = [pair for pair in zip(images, codes, strict=True) if not _is_device_runtime(pair[0])]
         found = [_ptx_of(image, code, target) for image, code in needed]
         if all(found):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 _LIBRARY = "libstdc++.so.6"
 # Numba keeps the options of a compilation in such tags of a kernel's name.
 _ABI_TAG = re.compile(r"\[abi:\w+\]")
-# What follows the arguments of a member function.
+# The qualifiers after the arguments of a member function.
 _QUALIFIERS = re.compile(r"(?<=\))(?: const| volatile| &&?)+$")
 
 

@@ -27,7 +27,7 @@ _PIECE = re.compile(
     re.VERBOSE | re.MULTILINE | re.ASCII,
 )
 _CONDITION = re.compile(r"\s*\#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
-# Conditions that are true in NVRTC, which appear in files that host compilers read too, and conditions that test for a
+# Conditions that are true in NVRTC, which appear in files that host compilers also read, and conditions that test for a
 # header.
 _HOLDS = re.compile(r"\s*\#\s*ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)\s*", re.ASCII)
 _ASKS = re.compile(r"\s*\#\s*if\s+__has_include\s*\(\s*<([^<>]*)>\s*\)\s*", re.ASCII)
@@ -94,7 +94,7 @@ class Declarations(NamedTuple):
 
 
 class _Condition(NamedTuple):
-    """An open `#if`: the scopes that are open at the start of its branches, and if the current branch is compiled."""
+    """An open `#if`: the scopes open at the start of its branches, and whether the current branch is compiled."""
 
     scopes: list[_Scope]
     holds: bool

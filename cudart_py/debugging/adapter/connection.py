@@ -20,7 +20,7 @@ class Connection:
         self._sent = 0
 
     def read(self) -> dict[str, Any] | None:
-        """Return the next request, or None if the client has gone."""
+        """Return the next request, or None if the client has disconnected."""
         size = 0
         while (line := self._source.readline()).strip():
             name, _, value = line.partition(b":")
@@ -58,7 +58,7 @@ class Connection:
 
 
 class OutputEvents(io.TextIOBase):
-    """A text stream that sends what is written as output events; `category` is stdout or stderr."""
+    """A text stream that sends the written text as output events; `category` is stdout or stderr."""
 
     def __init__(self, connection: Connection, category: str) -> None:
         super().__init__()

@@ -88,7 +88,7 @@ class Adapter:
                 self._connection.event("breakpoint", reason="changed", breakpoint=self._breakpoint(one))
 
     def finished(self, session: Session) -> None:
-        """Do nothing: the client asks for no launches."""
+        """Do nothing: the client never requests launches."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
         """Tell the client, and wait until it resumes the launch."""

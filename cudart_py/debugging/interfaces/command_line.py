@@ -38,7 +38,7 @@ class CommandLine(Commands):
     # --- the frontend of a session
 
     def launched(self, session: Session) -> None:
-        """End this launch, too, if the program has caught the end of an earlier one."""
+        """End this launch as well if the program has caught the exception that ended an earlier one."""
         if self.has_quit:
             raise QuitDebugger
 
@@ -68,7 +68,7 @@ class CommandLine(Commands):
         self._print(f"The program has ended with status {status}.")
 
     def greet(self, program: str) -> None:
-        """Say in a terminal how to begin."""
+        """In a terminal, say how to begin."""
         if self._is_terminal:
             self._print(_GREETING.format(program=program))
 

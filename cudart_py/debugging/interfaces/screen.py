@@ -116,7 +116,7 @@ class Screen(App[int]):
         self._resumed: queue.Queue[None] = queue.Queue()
         self._stopped = False
         self._changed = asyncio.Event()
-        # What the program and the commands have printed.
+        # The output of the program and of the commands.
         self.said: list[str] = []
 
     def compose(self) -> ComposeResult:

@@ -61,8 +61,8 @@ def _install(descriptors: list[int | None]) -> None:
 def interrupting(session: Session, frontend: CommandLine) -> Iterator[None]:
     """Let Ctrl-C stop a kernel at its next instruction; a second one before that ends the program as usual.
 
-    At the prompt, it does nothing. Only the main thread may handle signals, so in another thread Ctrl-C does what it
-    did before.
+    At the prompt, it does nothing. Only the main thread may handle signals, so in another thread, the effect of Ctrl-C
+    does not change.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -54,7 +54,7 @@ def printed_letter(text: str) -> str:
 
 
 def formatted(number: Any, letter: str) -> str:
-    """Return a NumPy number in a format, as gdb does: x, z, o, t, d and u show the bits, also those of a float."""
+    """Return a NumPy number in a format, as gdb does: x, z, o, t, d and u show the bits, even those of a float."""
     size = number.dtype.itemsize
     is_float = number.dtype.kind == "f"
     if letter in "ca":

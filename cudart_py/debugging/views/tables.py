@@ -1,4 +1,4 @@
-"""Tables of what a stopped launch contains: warps, lanes, variables, shared memory and barriers."""
+"""Tables of the state of a stopped launch: warps, lanes, variables, shared memory and barriers."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def instructions(session: Session, count: int, text: str) -> str:
 
 
 def warps(session: Session) -> str:
-    """Return, for each warp of the block, which of its lanes are where."""
+    """Return the places of the lanes of each warp of the block."""
     moment, recorder = session.moment, session.recorder
     lanes = moment.block_lanes(session.lane)
     rows: list[tuple[str, ...]] = []

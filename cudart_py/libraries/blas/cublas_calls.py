@@ -43,7 +43,7 @@ def _symbol(name: str) -> str:
 
 @contextmanager
 def results_on_device(handle: LibraryHandle) -> Iterator[None]:
-    """Let the block's calls write scalar results to device memory, where others read alpha and beta from the host."""
+    """Let cuBLAS write scalar results to device memory in this block; other calls read alpha and beta from the host."""
     modes = library("cublas").PointerMode
     _set_pointer_mode(handle, int(modes.DEVICE))
     try:

@@ -184,8 +184,8 @@ class LtProduct(Handle):
     ) -> None:
         """Measure the recommended algorithms and keep the fastest.
 
-        The products are written to other memory of `nbytes` bytes, so that `out` is not changed. The other outputs of
-        an epilogue are computed anew by the product itself.
+        The products are written to other memory of `nbytes` bytes, so that `out` is not changed. The product itself
+        computes the other outputs of an epilogue again.
         """
         if len(self._candidates) > 1:
             trial = empty(nbytes, np.uint8, stream=stream)

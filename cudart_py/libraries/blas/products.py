@@ -39,7 +39,7 @@ TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 DEFAULT_ALGORITHM, INT_MAX = -1, 2**31 - 1
 # The alignment of 8-bit integers, in bytes, that cuBLAS's kernels need.
 INTEGER_ALIGNMENT = 4
-# A program has some dozens of shapes. The limit keeps a program with ever new shapes from filling memory.
+# A program has some dozens of shapes. The limit keeps a program that uses new shapes all the time from filling memory.
 MOST_PRODUCTS = 1024
 
 

@@ -118,7 +118,7 @@ def calling_kernel(callback: Callback, dtype: np.dtype[Any], *, loads: bool) -> 
 
 
 def _text(callback: Callback, rest: str, dtype: np.dtype[Any], *, loads: bool) -> tuple[str, dict[str, Any]]:
-    """Return the source of a callback, followed by the rest of a program, and the options to compile it with."""
+    """Return the source of a callback followed by other code, and the options to compile the two with."""
     source = callback.source
     text = read_file(source).decode() if isinstance(source, Path) else source
     macros = {"FFT_CALLBACK": callback.name, "FFT_ELEMENT": _ELEMENTS[dtype][0], **({"FFT_LOADS": 1} if loads else {})}

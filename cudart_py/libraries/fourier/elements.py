@@ -66,7 +66,7 @@ def movement(
     The strides of both arrays are in bytes. The device must be current.
     """
     component = dtype.itemsize // 2 if dtype.kind in "cV" else dtype.itemsize
-    if component != dtype.itemsize:  # each complex element is two real ones
+    if component != dtype.itemsize:  # each complex element consists of two real ones
         shape, strides = (*shape, 2), ((*strides[0], component), (*strides[1], component))
     layouts = [_layout(call, shape, [step // component for step in steps]) for steps in strides]
     kernel = kernel_of(SOURCE, f"move<{_REAL[dtype]}>", device)

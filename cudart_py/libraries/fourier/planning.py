@@ -72,7 +72,7 @@ def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
 
 
 def _remedy(name: str, dtype: np.dtype[Any]) -> str:
-    """Return what to do about elements of a dtype that a transform does not accept."""
+    """Return the remedy for elements of a dtype that a transform does not accept."""
     if name == "rfft" and dtype.kind == "c":
         return "fft transforms complex elements"
     if name == "irfft" and dtype.kind == "f":

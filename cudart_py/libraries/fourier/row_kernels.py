@@ -1,4 +1,4 @@
-"""Transforms of rows in one kernel, with cuFFTDx, for callbacks with which cuFFT's own kernels are slow.
+"""Transforms of rows in one kernel, with cuFFTDx, for callbacks that make cuFFT's own kernels slow.
 
 cuFFTDx is the part of MathDx that transforms within a kernel. It is optional (the extra `dx`).
 """
@@ -25,7 +25,7 @@ from .callbacks import FOLDER, Callbacks, address_of
 _ONLY_USED = "-optimize-unused-variables"
 # For shorter rows, cuFFT is faster.
 _SHORTEST = 64
-# With fewer threads for a row, each of its loads is of less than 64 bytes.
+# With fewer threads per row, each load covers less than 64 bytes of the row.
 _FEWEST_THREADS = 8
 # With more elements in each thread, a multiprocessor has too few threads to keep the memory busy. On an H200, rows of
 # 1,024 elements take 283 us with 16 elements per thread, and 334 us with 32, which MathDx suggests.
@@ -89,7 +89,7 @@ class RowPlan:
         self._kernel = link([kernel, *codes, function.code], options=[_ONLY_USED])["cudart_py_rows"]
 
     def unbind(self) -> None:
-        """Do nothing: each launch says which stream it belongs to."""
+        """Do nothing: each launch is given its stream."""
 
     def queue(self, stream: Stream, source: int, target: int, direction: int, work: DeviceArray | None) -> None:
         """Queue the transform in a stream. Its direction is the function's, and it needs no work area."""

@@ -91,9 +91,9 @@ def check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> N
     """
     distances, norms = column_sizes(factors, kind, stream)
     # Householder's method changes each column by a few eps times the norm of that column (Higham, Accuracy and
-    # Stability of Numerical Algorithms, theorem 19.4). So each distance is compared with the norm of its own column, as
-    # in dqrdc2 of the language R: the scales of the columns do not matter. The distances of dependent columns of random
-    # matrices were at most 15 eps times the norm in LAPACK, for 2 to 300 columns and up to a million rows.
+    # Stability of Numerical Algorithms, theorem 19.4). As in R's dqrdc2, each distance is compared with the norm of its
+    # own column, so the scales of the columns do not matter. The distances of dependent columns of random matrices were
+    # at most 15 eps times the norm in LAPACK, for 2 to 300 columns and up to a million rows.
     is_dependent = distances <= 10 * distances.shape[-1] * np.finfo(kind.real).eps * norms
     # LAPACK may set the other columns of a matrix with infinity to zero. Its solution contains NaN.
     dependent = np.argwhere(is_dependent & np.isfinite(norms).all(axis=-1, keepdims=True))

@@ -258,7 +258,7 @@ def _is_batch(a: object) -> bool:
     return isinstance(a, DeviceArray) and a.ndim == 3
 
 
-# What to do with a matrix that has more columns than rows.
+# The remedy for a matrix that has more columns than rows.
 _FOR_WIDE = {
     "lstsq": "pass method='svd'",
     "qr": "Q is that of qr(a[:, :len(a)]), and R is gemm(Q, a, op_a='C')",

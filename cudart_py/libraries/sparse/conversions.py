@@ -67,7 +67,7 @@ def sparse_convert(a: SparseMatrix, format: str, *, stream: Stream | None = None
     with activated(device):
         if format == a.format:
             return _copy(a, where)
-        # Every way leads through rows, whose conversions the library has.
+        # Every conversion goes through CSR, because the library converts only from and to that format.
         rows = a
         if a.format == "csc":
             rows = _exchanged(a, "csr", where, device)

@@ -45,7 +45,7 @@ class _ProductPlan(Plan[SparseMatrix]):
 
     def _find(self, stream: Stream, device: Device, offsets: DeviceArray) -> SparseMatrix:
         """Return the result with the sparsity pattern that the library computes; its values are not computed yet."""
-        if not (self._a.count and self._b.count):  # the library returns sizes of buffers that mean nothing
+        if not (self._a.count and self._b.count):  # the library returns meaningless buffer sizes
             memset(offsets, 0, stream=stream)
             nothing = empty(0, self._a.values.dtype, stream=stream), empty(0, INDEX_DTYPE, stream=stream)
             return SparseMatrix("csr", (self._a.shape[0], self._b.shape[1]), *nothing, offsets)
@@ -108,7 +108,8 @@ def _checked_product(
 def _plan_spgemm(a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream | None) -> Plan[SparseMatrix]:
     """Return a plan for a product of matrices whose values change between calls, but not their sparsity patterns.
 
-    The host waits until the places are known (cusparseSpGEMMreuse_nnz). The values are computed by the first call.
+    The host waits until the sparsity pattern is known (cusparseSpGEMMreuse_nnz). The values are computed by the first
+    call.
     """
     where, device, factors = _checked_product("spgemm.plan", a, b, alpha, stream)
     return _ProductPlan(where, device, factors, a, b)

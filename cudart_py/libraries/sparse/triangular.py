@@ -36,8 +36,8 @@ def spsv(
     """Queue the solution x of op(a) x = alpha b for a triangle of a sparse matrix and return it (cusparseSpSV).
 
     The triangle consists of the elements on the diagonal and below it or, with `lower=False`, above it; the others are
-    ignored. `unit` means that its diagonal has ones, whatever is stored. `a` is square and has the format "csr" or
-    "coo". `b` and `out`, by default a new vector, are contiguous vectors, and `out` may be `b`.
+    ignored. With `unit`, all diagonal elements are taken as ones, whatever values are stored. `a` is square and has the
+    format "csr" or "coo". `b` and `out`, by default a new vector, are contiguous vectors, and `out` may be `b`.
 
     The first solve with each triangle and `op` analyses the matrix, copies its values and allocates memory, so call it
     once before a capture. After you have changed the values, call `a.refresh()`. Solves with the same triangle and `op`

@@ -1,4 +1,4 @@
-"""Source as text, with each line's metrics beside it: sectors, bytes used, bank conflicts, active lanes."""
+"""Source as text, annotated with each line's metrics: sectors, bytes used, bank conflicts, active lanes."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ FIGURES = {
     "Lanes of an atomic that add to one word need a wavefront each",
     "active lanes": "active lanes per instruction of a warp, out of 32, on average over all instructions",
     "estimate, bound": "the time of a line's work on an H200, estimated from the counters alone, and the unit that "
-    "needs longest. Estimates compare lines and variants, and are not measured times",
+    "takes longest. Estimates compare lines and variants, and are not measured times",
     "share": "a line's part of the sum of the estimates of all lines. It says where to look first",
 }
 LIMITS = (
-    "No cache is modelled: sectors that the first-level cache (L1) would serve are counted too, so that a value "
-    "that is loaded again counts each time.",
+    "No cache is modelled: sectors that the first-level cache (L1) would serve are counted too, so a value that is "
+    "loaded twice counts twice.",
     "Bulk copies (cp.async.bulk) count only as instructions. Their sectors are not counted.",
     "Instructions are those of PTX, not of machine code: counts of instructions and active lanes are close to a GPU's. "
     "Sectors and bank conflicts equal a GPU's.",

@@ -104,6 +104,6 @@ def shortened(name: str, width: int) -> str:
 
 
 def extents(shape: tuple[int, int, int]) -> str:
-    """Format a shape without trailing ones, such as "16x16"."""
+    """Format a shape without trailing sizes of 1, such as "16x16"."""
     x, y, z = shape
     return "x".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))

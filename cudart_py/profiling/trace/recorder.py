@@ -1,7 +1,7 @@
 """The recorder of a trace, which sees every call of the driver between its start and its end.
 
-An event of the driver is recorded before and after each piece of work in a stream. At the end, their times say when the
-work ran.
+An event of the driver is recorded before and after each piece of work in a stream. At the end, their times give the
+begin and the end of the work.
 """
 
 from __future__ import annotations

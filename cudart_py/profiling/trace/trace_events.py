@@ -25,7 +25,7 @@ def trace_text(recording: Recording) -> str:
     """Return the trace as JSON: the driver calls of each thread, the work in each stream, and arrows between them.
 
     If the recording is not timed, the unit of time is a step: each begin and each end of a call or of a piece of work
-    is one step after the one before.
+    is one step after the previous one.
     """
     pieces = [piece for piece in recording.pieces if piece.times is not None]
     clock = _Microseconds(recording.start) if recording.is_timed else _Steps(recording.calls, pieces)

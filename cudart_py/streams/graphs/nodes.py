@@ -100,7 +100,7 @@ class GraphNode:
 
 
 class Launched:
-    """An object that must know when a graph that uses it has been launched."""
+    """An object that is notified when a graph that uses it has been launched."""
 
     __slots__ = ()
 
