@@ -52,27 +52,20 @@ def _of_one(relative: bytes, lanes: bytes | None, size: int, atomic: bool) -> tu
 
 def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array, Array]:
     """Return the wavefronts and conflicts of each row of word indices."""
-    if atomic:
-        most = _most(words, present, 1, distinct=False)
-        return most, np.maximum(most - 1, 0)
-    each = max(1, size // _WORD)
-    if each == 1:
-        most = _most(words, present, 1)
-        return most, np.maximum(most - 1, 0)
-    passes = each
-    joined = _joins(words, present)
-    lanes = 32 // passes
-    apart = [_most(words[:, at : at + lanes], present[:, at : at + lanes], each) for at in range(0, 32, lanes)]
-    wavefronts = np.zeros(len(words), np.int64)
-    conflicts = np.zeros(len(words), np.int64)
-    for first in range(0, passes, 2):
-        side = slice(first * lanes, (first + 2) * lanes)
-        together = _most(words[:, side], present[:, side], each)
-        two = apart[first] + apart[first + 1]
-        beyond = np.maximum(apart[first] - 1, 0) + np.maximum(apart[first + 1] - 1, 0)
-        wavefronts += np.where(joined, together, two)
-        conflicts += np.where(joined, np.maximum(together - 1, 0), beyond)
+    passes = 1 if atomic else max(1, size // _WORD)
+    apart = _in_passes(words, present, passes, distinct=not atomic)
+    if passes == 1:
+        return apart
+    merged, joined = _in_passes(words, present, passes // 2, distinct=True), _joins(words, present)
+    wavefronts, conflicts = (np.where(joined, *pair) for pair in zip(merged, apart, strict=True))
     return wavefronts, conflicts
+
+
+def _in_passes(words: Array, present: Array, passes: int, *, distinct: bool) -> tuple[Array, Array]:
+    """Return the wavefronts and conflicts of each row, whose lanes are served in so many passes."""
+    parts = zip(np.split(words, passes, axis=1), np.split(present, passes, axis=1), strict=True)
+    most = np.stack([_most(*part, distinct=distinct) for part in parts])
+    return most.sum(axis=0), np.maximum(most - 1, 0).sum(axis=0)
 
 
 def _joins(words: Array, present: Array) -> Array:
@@ -85,12 +78,12 @@ def _joins(words: Array, present: Array) -> Array:
     return result
 
 
-def _most(words: Array, present: Array, each: int, *, distinct: bool = True) -> Array:
-    """Return, for each row, the largest number of words (distinct ones, or all) that any bank has to deliver."""
+def _most(words: Array, present: Array, *, distinct: bool) -> Array:
+    """Return, for each row, the largest number of words (distinct ones, or all) that any bank has to deliver.
+
+    For wider accesses, these are each lane's first words: if they share a bank, so do the others.
+    """
     count = len(words)
-    if each > 1:
-        words = (words[:, :, None] + np.arange(each)).reshape(count, -1)
-        present = np.repeat(present, each, axis=1)
     if distinct:
         # Inactive lanes get a sentinel word, which sorts first and is not counted.
         words = np.sort(np.where(present, words, np.iinfo(np.int64).min), axis=1)
