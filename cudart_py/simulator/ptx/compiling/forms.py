@@ -57,6 +57,7 @@ _WORDS = {
     "MOVED": "b8/b16/b32/b64/b128/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64",
     "B8TO64": "b8/b16/b32/b64/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64",
     "SELECTED": "b16/b32/b64/u16/u32/u64/s16/s32/s64/f32/f64",
+    "SET": "u32/s32/f32/f16/bf16",
     "ORDER": "eq/ne/lt/le/gt/ge",
     "ORDERU": "eq/ne/lt/le/gt/ge/lo/ls/hi/hs",
     "ORDERF": "eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan",

@@ -73,7 +73,6 @@ _BULK = (
 _SURFACE = "read and write elements with surf2Dread, surf2Dwrite and so on; other surface operations are not simulated"
 _VIDEO = "write it with shifts, min and max; vavrg2 and vavrg4 are the only video instructions that are not simulated"
 _VECTOR = "write one atomic per element; only vectors of f32 are simulated"
-_LOGIC = "compare with setp alone, followed by the logical operation, such as and.pred"
 _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "wmma": _MATRIX,
     "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK,
@@ -86,7 +85,7 @@ _HINTS = {
     "brkpt": "leave it out: breakpoints are not simulated",
     "clusterlaunchcontrol": "compile for compute_90; cancelling clusters is not simulated",
     "vavrg2": _VIDEO, "vavrg4": _VIDEO,
-    "atom": _VECTOR, "red": _VECTOR, "set": _LOGIC, "setp": _LOGIC,
+    "atom": _VECTOR, "red": _VECTOR,
 }  # fmt: skip  # rows of a table
 # Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {

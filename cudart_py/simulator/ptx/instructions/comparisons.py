@@ -26,7 +26,7 @@ def setp(
 ) -> tuple[Value, Value]:
     """``setp``: return the comparison and its negation, both joined with `c`; for packed halves, one per half."""
     if kind.endswith("x2"):
-        low, high = _relations(relation, kind, a, b, ftz)
+        low, high = (_joined(truth, join, *c) for truth in _relations(relation, kind, a, b, ftz))
         return low, high
     [truth] = _relations(relation, kind, a, b, ftz)
     return _joined(truth, join, *c), _joined(~truth, join, *c)
@@ -38,7 +38,7 @@ def set_(to: str, relation: str, kind: str, a: Value, b: Value, *c: Value, join:
     single = to.removesuffix("x2")
     if kind.endswith("x2"):
         # Integer results of packed comparisons are packed too.
-        return joined([_chosen(truth, "u16", _TRUE.get(single, 0xFFFF)) for truth in truths])
+        return joined([_chosen(_joined(truth, join, *c), "u16", _TRUE.get(single, 0xFFFF)) for truth in truths])
     [truth] = truths
     width = 16 if single in ("u16", "s16", "f16", "bf16") else 32
     bits = _TRUE.get(single, (1 << width) - 1)

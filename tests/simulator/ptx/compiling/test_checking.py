@@ -74,7 +74,6 @@ NO_PTX = {
 NOT_RUN = {
     "vavrg4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; vavrg2 and vavrg4 are the only",
     "tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}|%p1, [%d1, {%f1, %f1}];": "leave out the second result: sparse textures",
-    "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare with setp alone, followed by the logical operation",
     "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write one atomic per element; only vectors of f32 are",
     "fma.rn.oob.f16 %h1, %h2, %h3, %h1;": "write another form of fma: none with .oob is simulated",
     "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, "

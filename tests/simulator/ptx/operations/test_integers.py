@@ -115,6 +115,13 @@ def carried(x: Sequence[int], name: str, width: int, reads: bool, writes: bool) 
     return (total & mask) + (3 * (total >> width) if writes else 0)
 
 
+def less_halves(a: int, b: int) -> Iterator[bool]:
+    """Yield whether the low half of `a` is less than that of `b`, as numbers, and then the same for the high halves."""
+    for place in range(2):
+        left, right = (np.uint16(x >> 16 * place & 0xFFFF).view(np.float16) for x in (a, b))
+        yield bool(left < right)
+
+
 def class_of(pattern: int, kind: str) -> set[str]:
     bits = {"f32": 23, "f64": 52}[kind]
     top = (1 << int(kind[1:]) - 1 - bits) - 1
@@ -276,6 +283,7 @@ for _type in ("s16", "u16", "s32", "u32", "s64", "u64"):
             "u32", _pair, lambda a, b, holds=_holds: 1 if holds(a, b) else 6
         )  # fmt: skip  # a row of a table
         CASES[f"set.{_name}.u32.{_type} d, a, b"] = "u32", _pair, lambda a, b, holds=_holds: -int(holds(a, b))
+        CASES[f"set.{_name}.f16.{_type} d, a, b"] = "b16", _pair, lambda a, b, holds=_holds: 0x3C00 * holds(a, b)
     for _to in ("s16", "u16", "s32", "u32", "s64", "u64"):
         CASES |= {
             f"cvt.{_to}.{_type} d, a": (_to, _type, lambda a: a),
@@ -287,8 +295,29 @@ for _join, _joined in {"and": and_, "or": or_, "xor": xor}.items():
         lambda a, b, c, join=_joined: (1 if join(b < c, a < wrap(c, "s32")) else 2)
         + (4 if join(b >= c, a < wrap(c, "s32")) else 0),
     )  # fmt: skip  # a row of a table
+    CASES |= {
+        f"setp.lt.s32 p, c, 0; setp.lt.{_join}.f16x2 p|q, a, b, p; selp.u32 d, 1, 2, p; @q add.u32 d, d, 4": (
+            "u32", "b32 b32 s32",
+            lambda a, b, c, join=_joined: sum(
+                4 * join(h, c < 0) if place else 2 - join(h, c < 0) for place, h in enumerate(less_halves(a, b))
+            ),
+        ),
+        f"setp.lt.s32 p, c, 0; set.lt.{_join}.f16x2.f16x2 d, a, b, p": (
+            "b32", "b32 b32 s32",
+            lambda a, b, c, join=_joined: sum(
+                0x3C00 * join(h, c < 0) << 16 * place for place, h in enumerate(less_halves(a, b))
+            ),
+        ),
+        f"setp.lt.s32 p, c, 0; set.lt.{_join}.s16.f16 d, a, b, p": (
+            "b16", "b16 b16 s32", lambda a, b, c, join=_joined: -join(next(less_halves(a, b)), c < 0)
+        ),
+        f"setp.lt.s32 p, c, 0; set.lt.{_join}.bf16.s64 d, a, b, p": (
+            "b16", "s64 s64 s32", lambda a, b, c, join=_joined: 0x3F80 * join(a < b, c < 0)
+        ),
+    }  # fmt: skip  # rows of a table
 CASES |= {
     "slct.b64.s32 d, a, b, c": ("b64", "b64 b64 s32", lambda a, b, c: a if c >= 0 else b),
+    "setp.lt.f16x2 p, a, b; selp.u32 d, 1, 2, p": ("u32", "b32 b32", lambda a, b: 2 - next(less_halves(a, b))),
     "cvt.pack.sat.s16.s32 d, a, b": ("b32", "s32 s32", lambda a, b: clip(a, "s16") << 16 | clip(b, "s16") & 0xFFFF),
     "cvt.pack.sat.u4.s32.b32 d, a, b, c": (
         "b32", "s32 s32 b32", lambda a, b, c: c << 8 | clip(a, "u4") << 4 | clip(b, "u4")
