@@ -1,1 +1,1 @@
-"""Programs that tour CUDA: `library-tour` runs them, one stop a topic."""
+"""A tour of CUDA: `library-tour` runs its programs, one stop per topic."""

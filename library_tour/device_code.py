@@ -15,8 +15,8 @@ WAVES = 16
 def find(stem: str, package: Path = Path(__file__).parent) -> Path:
     """Return the path of `kernels/<stem>.cu`.
 
-    A wheel carries the folder inside the package, a checkout beside it. Raises FileNotFoundError that names both paths
-    if the file is in neither place.
+    The folder is inside the package in a wheel, and next to it in a checkout. Raises FileNotFoundError that names both
+    paths if the file is in neither place.
     """
     places = [package / "kernels" / f"{stem}.cu", package.parent / "kernels" / f"{stem}.cu"]
     for place in places:

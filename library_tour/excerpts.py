@@ -54,7 +54,7 @@ def find(stop: str, name: str) -> Excerpt:
 
 
 def _files(stop: str) -> Iterator[Path]:
-    """Yield the stop's device code, the headers beside it that it includes, its program, and the modules that it uses.
+    """Yield the stop's device code, the headers next to it that it includes, its program, and the modules that it uses.
 
     The modules are those that the program imports from its own folder, and then those from the tour's.
     """

@@ -82,7 +82,7 @@ class Lesson:
     `learn` completes the sentence "By the end of this lesson you will be able to", one item per skill. `idea` explains
     what the hardware does and gives the rule of thumb, before any code. `look_at` says what the tables and pictures
     show, a sentence or two each. `course` says where the figures of the lectures that the tour follows come from, and
-    on which card they were measured. `further` holds exercises besides the lesson's own.
+    on which card they were measured. `further` contains the exercises other than the lesson's own.
     """
 
     why: str

@@ -148,7 +148,7 @@ def _bars(title: str, picture: Bars, width: float) -> Figure:
         lengths = [bars.get(case, 0.0) for bars in picture.bars.values()]
         axes.barh(places, lengths, thickness, label=case)
         for place, bars in zip(places, picture.bars.values(), strict=True):
-            # Beside the frame, where no line or bar passes.
+            # Next to the frame, where no line or bar passes.
             axes.text(
                 1.01,
                 place,
@@ -248,7 +248,7 @@ def _timeline(title: str, timeline: Timeline, width: float) -> Figure:
 
 
 def _film(title: str, film: Film, path: Path) -> Path:
-    """Write frames as an animated GIF, with one colour range for all frames and a colour bar beside them."""
+    """Write frames as an animated GIF, with one colour range for all frames and a colour bar next to them."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 

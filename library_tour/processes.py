@@ -22,7 +22,7 @@ from .processors import processors
 from .ranks import started_by_mpi
 from .runner import Outcome, run_stop
 
-# What all stops import at their first calls, besides their own modules.
+# The modules that all stops import at their first calls, in addition to their own.
 _PRELOADED = ("cudart_py.simulator.driver", "cudart_py.simulator.ptx.native.engine", "cuda.bindings.nvrtc")
 
 
@@ -34,12 +34,12 @@ def outcomes_of(names: Sequence[str], device: cuda.Device, size: int | None) -> 
     their processes is killed, the iterator raises BrokenProcessPool.
     """
     alone = len(names) < 2 or processors() < 2 or "gpu_timing" in cuda.capabilities()
-    # An MPI rank reaches the others from its own process alone, and a program that runs for `cudart-py profile`, for
-    # example, is watched there alone.
+    # An MPI rank can reach the others only from its own process. Commands such as `cudart-py profile` also observe only
+    # that process.
     if alone or started_by_mpi() or Program.running:
         yield (run_stop(name, device, size) for name in names)
         return
-    # This process has said that there is no GPU, if nobody has named the driver; the others need not repeat it.
+    # Unless a driver was chosen, this process has reported that there is no GPU. The others need not repeat it.
     environment = {**os.environ, ENVIRONMENT_VARIABLE: "simulator"}
     with pool([__name__, *map(stops.module_name, names)], environment) as executor:
         # Not executor.map, which cancels its tasks after Ctrl-C. The pool's thread fails if tasks whose processes end

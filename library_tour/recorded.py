@@ -27,7 +27,7 @@ PICTURES: dict[str, type[Bars | Curve | Panels | Timeline]] = {
 
 @functools.cache
 def run() -> dict[str, Any]:
-    """Return the recorded run in the form of `record.record`, without what `shortened` leaves out."""
+    """Return the recorded run in the form of `record.record`, without the data that `shortened` leaves out."""
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
 

@@ -62,7 +62,7 @@ def outcome(done: Outcome) -> RenderableType:
 
 
 def figures(done: Outcome, *, printed: Result | None = None) -> RenderableType:
-    """Return the report of a stop without its headline, and without what an earlier printed result already says.
+    """Return the report of a stop without its headline, and without parts that an earlier printed result contains.
 
     The parts left out are a table with the same text, a note of a row with the same name, and an equal note below the
     tables. Rows that have only a name are left out too.

@@ -32,7 +32,7 @@ class Piece:
 
     @property
     def caption(self) -> str:
-        """Where the piece is from, and the values of its template parameters."""
+        """The origin of the piece, and the values of its template parameters."""
         values = "".join(f", {parameter} = {value}" for parameter, value in self.arguments)
         return f"{'excerpt, ' if '[' in self.name else ''}{self.file.name}, from line {self.first}{values}"
 

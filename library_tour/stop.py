@@ -32,7 +32,7 @@ class Size:
 class Check:
     """A fact that was checked; `detail` says what was found instead if it does not hold.
 
-    `word` is what a table says if it holds.
+    `word` is the text in the table if it holds.
     """
 
     fact: str
@@ -45,10 +45,10 @@ class Check:
 class Row:
     """One line of a stop's table.
 
-    `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty.
-    `note` is a sentence below the table, for what a column cannot say. `metrics` holds a profiling driver's counters,
-    keyed by Nsight Compute's names, for pictures. `work` holds what the row's calls do according to their arguments,
-    such as the bytes that they move, for pictures when nothing is timed.
+    `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty. `note` is a
+    sentence below the table, for information that does not fit into a column. `metrics` holds a profiling driver's
+    counters, keyed by Nsight Compute's names, for pictures. `work` contains the amount of work of the row's calls,
+    computed from their arguments, such as the bytes that they move; pictures show it when nothing is timed.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars for several names, one bar per case beside one another; `line` is the limit that they could reach."""
+    """Bars for several names, with one bar per case side by side; `line` is the limit that they could reach."""
 
     name: str
     unit: str

@@ -131,7 +131,7 @@ def run_stops(
             raise
         files.end(environment, outcomes)
         interrupted = isinstance(end, KeyboardInterrupt)
-        what = "interrupted" if interrupted else "a process that ran stops was killed, maybe for want of memory,"
+        what = "interrupted" if interrupted else "a process that ran stops was killed, perhaps because memory ran out,"
         sys.stderr.write(f"library-tour: {what} in {name}; {len(outcomes)} of {len(names)} stops have run\n")
         return INTERRUPTED if interrupted else BAD
     if len(outcomes) > 1:

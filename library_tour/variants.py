@@ -20,11 +20,11 @@ class Variant:
     """One way to get a result.
 
     `launch` computes `output`, on the device or the host, which must be within `tolerance` of `expected`. The output is
-    poisoned beforehand; if it is an input too, `prepare` writes it instead. `before` restores the state that each
-    launch starts from, and is not timed. `timed` is the work that is timed, by default `launch`. It does `amount` of
-    what the limit counts: bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row.
-    `work` holds what `launch` does according to its arguments, such as the bytes that it moves, for pictures when
-    nothing is timed.
+    poisoned beforehand; if it is also an input, `prepare` writes it instead. `before` restores the state that each
+    launch starts from, and is not timed. `timed` is the work that is timed, by default `launch`. `amount` is the amount
+    of this work in the unit of the limit: bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the
+    variant's row. `work` contains the amount of work of `launch`, computed from its arguments, such as the bytes that
+    it moves; pictures show it when nothing is timed.
     """
 
     name: str

@@ -38,7 +38,7 @@ _idle: SimpleQueue[Forks] = SimpleQueue()
 
 
 def run(function: str, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a function in a process of its own, as `Forks.run` does, beside those that other threads run."""
+    """Run a function in a process of its own, as `Forks.run` does, at the same time as those that other threads run."""
     try:
         server = _idle.get_nowait()
     except Empty:
@@ -62,7 +62,7 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
     except subprocess.TimeoutExpired:
         return Row(name, check=Check(f"{name} ends", False, f"It was stopped after {SECONDS} seconds."))
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    report = done.stdout.strip().replace(root + os.sep, "")  # this folder means nothing to a reader
+    report = done.stdout.strip().replace(root + os.sep, "")  # this folder is of no interest to a reader
     if done.returncode:
         return Row(name, check=Check(f"{name} runs", False, done.stderr.strip()))
     return Row(name, check=Check(f"{name} is found to be wrong", bool(report), word="caught"), note=report)

@@ -181,7 +181,7 @@ def in_tree() -> str:
 
 
 def in_loop() -> str:
-    """Run a kernel with its barrier in a loop in which some threads run one more iteration than others."""
+    """Run a kernel whose barrier is in a loop in which some threads run one more iteration than others."""
     return misplaced("dot_in_loop", LONGER)
 
 

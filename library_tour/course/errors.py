@@ -335,7 +335,7 @@ def filled(count: int) -> Any:
 
 
 def parameters(nbytes: int) -> Row:
-    """Pass a structure by value, with parameters of `nbytes` bytes in all, and compare the sum of its bytes."""
+    """Pass a structure by value, with `nbytes` bytes of parameters in total, and compare the sum of its bytes."""
     given = np.random.default_rng().integers(0, 256, nbytes - 8, np.uint8)
     structure = given.view([("values", np.uint8, given.size)])[0]
     total = poisoned(1, np.uint32)

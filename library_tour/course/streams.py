@@ -311,7 +311,7 @@ def ahead(host: Numbers, steps: int) -> Numbers:
 
 
 def ordered_rows() -> list[Row]:
-    """Check the pairs of streams that CUDA orders, and let the simulator report the pairs that CUDA does not order."""
+    """Check the pairs of streams that CUDA orders, and let the simulator report those that CUDA does not order."""
     legacy, per_thread = cuda.legacy_default, cuda.per_thread_default
     pairs = {
         "stream, then legacy default": (cuda.Stream(), legacy, False),

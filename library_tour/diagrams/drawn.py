@@ -23,9 +23,9 @@ SECONDS = 120
 class StepDiagram:
     """A diagram that belongs to a step of a lesson; `step` is the step's name.
 
-    `says` is a sentence on what to see in it. `text` is the diagram for a terminal, `svg` is the drawing, and
-    `described` is what it shows, for those who cannot see it. `kernel` names the kernel that it was drawn from, and
-    is "" for a timeline.
+    `says` is a sentence that says what to look at. `text` is the diagram for a terminal, `svg` is the drawing, and
+    `described` is what it shows, for those who cannot see it. `kernel` names the kernel that it was drawn from, and is
+    "" for a timeline.
     """
 
     step: str

@@ -23,7 +23,7 @@ def timeline_diagram(timeline: Timeline, title: str) -> Diagram:
     width = max(map(len, timeline.lanes))
     texts = [f"  {name:{width}} [{_marks(spans, end)}]" for name, spans in timeline.lanes.items()]
     texts.append(f"  {'':{width}}  0{f'{end:.3g} {timeline.unit}':>{_COLUMNS - 1}}")
-    texts += ["", "  # and = the operations of a lane, by turns   . nothing runs"]
+    texts += ["", "    # and = alternate between the operations of a lane   . nothing runs"]
     return Diagram(title, caption, texts, *_drawing(timeline, end))
 
 

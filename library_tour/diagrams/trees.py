@@ -39,7 +39,7 @@ def shared(launch: LaunchProfile) -> list[NDArray[np.int64]]:
 
 
 def tree_diagram(steps: Sequence[NDArray[np.int64]], title: str, between: str) -> Diagram:
-    """Return a diagram of a tree that sums into lane 0; `between` names what moves the values, such as a shuffle."""
+    """Return a diagram of a tree that sums into lane 0; `between` names the operation between steps ("shuffle")."""
     needed = _needed(steps)
     caption = (
         f"{counted(len(steps), between)} add up {counted(len(needed[0]), 'value')}. In each step, half as many lanes "

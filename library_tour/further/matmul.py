@@ -21,7 +21,7 @@ WARPS = 8
 def _product(
     answer: cuda.Module, size: int, grid: tuple[int, int], columns: list[str]
 ) -> tuple[Check, dict[str, float]]:
-    """Multiply whole numbers, whose products are exact; return the check and what was counted."""
+    """Multiply whole numbers, whose products are exact; return the check and the counters."""
     random = np.random.default_rng(size)
     a, b = (random.integers(-9, 10, (size, size)).astype(np.float32) for _ in range(2))
     c = poisoned((size, size), np.float32)

@@ -50,7 +50,7 @@ class CapturedIteration:
         self._executable = graph.instantiate()
 
     def _allocate(self, n: int) -> None:
-        """Allocate what only this method needs, and say which scalars `remember` reads and writes."""
+        """Allocate the arrays that only this method needs, and choose the scalars that `remember` reads and writes."""
         self._z = self._r
         self._square, self._last = self._following, self._rr
 

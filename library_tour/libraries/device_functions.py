@@ -32,7 +32,7 @@ Work = Callable[[cuda.DeviceArray, cuda.DeviceArray], Callable[[], object]]
 
 
 def device_rows(count: int, limit: Limit) -> list[Row]:
-    """Filter rows and transform short ones with device functions, beside the same work by calls of the libraries.
+    """Filter rows and transform short ones with device functions, and compare with calls of the libraries.
 
     Times are for `count` elements.
     """

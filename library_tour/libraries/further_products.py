@@ -23,7 +23,7 @@ from .precisions import bound_of, exact, numbers, on_device, unit_roundoff
 STEP = 16
 # Tensor cores add products of 8-bit floats with fewer bits than single precision has.
 FLOAT8_ERROR = 1e-3
-# The number of matrices that lie apart in memory.
+# The number of matrices that are separate allocations.
 APART = 16
 
 Array = NDArray[Any]

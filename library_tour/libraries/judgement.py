@@ -39,8 +39,8 @@ def judged(
 ) -> Row:
     """Return a row: the library that computed, the relative error and its bound, and the time if a GPU is timed.
 
-    `work` queues the operation on the default stream and does `amount` of what the limit counts: bytes for GB/s,
-    operations for TFLOP/s. `host` adds the host time of a call. `does` is the work of the checked call, from
+    `work` queues the operation on the default stream. `amount` is its amount of work in the unit of the limit: bytes
+    for GB/s, operations for TFLOP/s. `host` adds the host time of a call. `does` is the work of the checked call, from
     `work_of`, and `metrics` holds the counters of its kernels.
     """
     check = Check(f"{name}: error within {bound:.1e}", bool(error <= bound), f"{error:.2e}")

@@ -30,7 +30,7 @@ def machine(environment: Mapping[str, Any]) -> str:
 def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
     """Write the page of the stop that has run last; return its path.
 
-    The pages of its neighbours are rewritten if these have run already, so that they link to it.
+    The pages of the stops before and after it are rewritten if they exist, so that they link to it.
     """
     last, names = outcomes[-1], [done.name for done in outcomes]
     position = path.position(last.name)

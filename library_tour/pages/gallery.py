@@ -71,7 +71,7 @@ class _Kernel:
 def write(folder: Path, runs: Sequence[StopRun]) -> list[str]:
     """Write the pages of the gallery into a folder; return the names of the stops that have one.
 
-    The pages of the stops are beside this folder, in `stops`.
+    The pages of the stops are next to this folder, in `stops`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kernels = {run.outcome.name: list(_kernels(run, folder)) for run in runs}

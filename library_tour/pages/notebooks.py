@@ -15,7 +15,7 @@ _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def notebook_page(notebook: Mapping[str, Any], file: str) -> str:
-    """Return the page of a notebook in Jupyter's format, with its outputs; `file` is the notebook beside the page."""
+    """Return the page of a notebook in Jupyter's format, with its outputs; `file` is its name in the page's folder."""
     cells = [
         {"kind": cell["cell_type"], "source": _text(cell["source"]), "results": list(_results(cell.get("outputs", ())))}
         for cell in notebook["cells"]

@@ -1,4 +1,4 @@
-"""The page of a stop: its lesson, the code step by step, its figures beside those of an H200, pictures, an exercise."""
+"""The page of a stop: its lesson, the code step by step, its figures and those of an H200, pictures, an exercise."""
 
 from __future__ import annotations
 

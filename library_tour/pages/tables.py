@@ -1,4 +1,4 @@
-"""A stop's rows as a table: the results of this machine beside the recorded ones."""
+"""A stop's rows as a table: the results of this machine next to the recorded ones."""
 
 from __future__ import annotations
 
