@@ -37,8 +37,8 @@ def memcpy(dst: Any, src: Any, *surplus: Never, stream: Stream | None = None, **
     the other array. Both arrays must have the same number of elements and the same dtype, and also the same shape
     unless both are contiguous.
 
-    With `stream` the copy is queued there. Pinned host memory must then not change until the stream is synchronised;
-    pageable memory may be reused at once. Without `stream` the copy is complete on return, except between two device
+    With `stream`, the copy is queued in it. Pinned host memory must then not change until the stream is synchronised;
+    pageable memory may be reused at once. Without `stream`, the copy is complete on return, except between two device
     arrays, as in cudaMemcpy.
 
     Raises TypeError for other types or if the dtypes differ, and ValueError if the sizes differ, if the destination is
@@ -220,8 +220,9 @@ def _window(
 def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = None) -> None:
     """Copy an array on one device to an array on another, with or without peer access (cuMemcpyPeerAsync).
 
-    Both arrays must be contiguous and have the same size and dtype. With `stream` the copy is queued there. Without it,
-    the copy is ordered in the default streams of both devices, as with cudaMemcpyPeer. The host does not wait.
+    Both arrays must be contiguous and have the same size and dtype. With `stream`, the copy is queued in that stream.
+    Without it, the copy is ordered in the default streams of both devices, as with cudaMemcpyPeer. The host does not
+    wait.
 
     Raises TypeError for anything that is not a DeviceArray or if the dtypes differ, and ValueError if the sizes differ
     or an array is not contiguous. Raises CaptureError while the stream is being captured, because NVIDIA's driver

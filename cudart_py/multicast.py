@@ -27,7 +27,7 @@ _MOST_DEVICES = 2**32 - 1
 
 
 def granularity(nbytes: int, device_count: int, *, minimum: bool = False) -> int:
-    """Return the number of bytes of which the sizes and offsets of multicast objects should be multiples.
+    """Return the granularity of multicast objects in bytes: sizes and offsets should be multiples of it.
 
     `nbytes` is the size of the object in bytes, and `device_count` the number of its devices. The result is the
     recommended granularity or, with `minimum`, the smallest one that is allowed (cuMulticastGetGranularity). Raises

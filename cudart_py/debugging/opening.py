@@ -18,8 +18,8 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
             kernel[grid, block](x)
 
     Each of `breakpoints` is a line, as FILE:LINE or LINE, or the name of a kernel, with the same conditions as the
-    command `break`; without one, the first kernel stops at its first line. The sanitizer's findings and the faults of
-    kernels stop them, too. `commands` are executed one after another, and the launches then go on without further
+    command `break`; without one, the first kernel stops at its first line. Kernels also stop at the sanitizer's
+    findings and at faults. `commands` are executed one after another, and the launches then go on without further
     stops. Without them, commands are read from standard input, and `help` lists them.
 
     Sources that are compiled inside the block are compiled with `-G`, so that their variables have names; for other

@@ -22,10 +22,11 @@ Plan = Continue | Step
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a launch has stopped.
+    """The reason why a launch has stopped.
 
-    `reason` is breakpoint, watch, step, exited, finding, fault, interrupt, entry, or start or end for that of the
-    history. `text` is the sanitizer's report, the change of a watched value, or the reason why a condition has none.
+    `reason` is breakpoint, watch, step, exited, finding, fault, interrupt or entry, or start or end at the ends of the
+    recorded history. `text` is the sanitizer's report, the change of a watched value, or the reason why a condition has
+    none.
     """
 
     reason: str

@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The finding's message, in which places are those in files, relative to the root of the checkout if inside.
+        """The finding's message, with places in files, which are relative to the root of the checkout if inside it.
 
         A place in a source that is in no file keeps the source's name. The message then begins with the finding's
         place, because the report is shown at the line that compiled the source.

@@ -70,7 +70,7 @@ def present_line(session: Session) -> int:
 def source(session: Session, around: int | None = None, lines: int = AROUND, file: int | None = None) -> str:
     """Return the lines around a line of a file, by default around that of the thread in focus in its file.
 
-    `lines` is how many are shown before and after it. Raises ValueError if the file ends before them.
+    `lines` is the number of lines before and after it. Raises ValueError if the file ends before them.
     """
     place = session.frame.place
     if place is None:

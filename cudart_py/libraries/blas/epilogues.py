@@ -140,7 +140,7 @@ def gemm_sums(
     `sums` receives, with `of="b"`, the sum of each column of `b`, and with `of="a"`, the sum of each row of `a`. In the
     product x^T dz, which is the gradient of a weight, the sums of the columns of dz are the gradient of the bias
     (cublasLtMatmul with CUBLASLT_EPILOGUE_BGRADA and BGRADB). The elements along the summed index must not be adjacent:
-    the rows of `b` must be contiguous for its sums, and the columns of `a`, such as x.T, for its sums. Dtypes, layouts,
+    for the sums of `b`, its rows must be contiguous, and for those of `a`, its columns, as in x.T. Dtypes, layouts,
     `compute` and `algorithm` are those of `gemm_epilogue`. Raises TypeError or ValueError, naming the operand, before
     anything is queued.
     """

@@ -165,7 +165,7 @@ def gemm(
       float16 matrices, "fp16" also accumulates in half precision.
     - "emulated": for single and double precision, the same precision, emulated by products of smaller types. The
       library decides whether emulation is faster.
-    - "pedantic": no rounding of inputs and no reordering that is not in the textbook's algorithm.
+    - "pedantic": no rounding of inputs, and no reordering beyond the textbook algorithm.
 
     `algorithm="search"` measures the algorithms that cuBLASLt recommends (cublasLtMatmulAlgoGetHeuristic), in the first
     call with these layouts, and uses the fastest one in this and all later searched calls of the thread. The first call

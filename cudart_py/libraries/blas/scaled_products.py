@@ -54,9 +54,9 @@ def scaled_gemm(
     `a` and `b` have the dtype `float8_e4m3` or `float8_e5m2`, but not both the latter. The tensor cores read them along
     the summed index k, so the rows of `a` and the columns of `b` must be contiguous: pass `w.T`, where `w` has the
     shape (n, k). They must begin a multiple of 16 bytes apart. `out` has the dtype `dtype`: `bfloat16`, float16,
-    float32 or `float8_e4m3`. For the last, the product is multiplied by `scale_out`, an array of one float32 element,
-    and `amax`, another one, receives the largest absolute value before this. `bias` has one element per column of
-    `out`. Its dtype is float16 if that of `out` is, and `bfloat16` otherwise.
+    float32 or `float8_e4m3`. For `float8_e4m3`, the product is multiplied by `scale_out`, an array of one float32
+    element. `amax`, another such array, receives the largest absolute value before this scaling. `bias` has one element
+    per column of `out`. Its dtype is float16 if that of `out` is, and `bfloat16` otherwise.
 
     The scales are float32 arrays on the device, for `a` of shape (m, k) and `b` of shape (k, n), and are both of the
     same kind, except that the two kinds of blocks may be combined:

@@ -20,9 +20,9 @@ from .vectors import BLAS_TYPES
 def ger(alpha: Scalar, x: DeviceArray, y: DeviceArray, a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Queue a = alpha x y^T + a, in place, and return `a` (cublasSger, cublasCgeru and others).
 
-    For `x` of m elements and `y` of n, `a` has the shape (m, n), and contiguous rows or columns. Complex vectors are
-    not conjugated. All arrays have the same dtype: float32, float64, complex64 or complex128. Raises TypeError or
-    ValueError, naming the operand, before anything is queued.
+    For `x` of m elements and `y` of n elements, `a` has the shape (m, n), and contiguous rows or columns. Complex
+    vectors are not conjugated. All arrays have the same dtype: float32, float64, complex64 or complex128. Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "ger"
     where, device = views.device_of(call, stream)

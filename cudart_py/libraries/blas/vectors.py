@@ -31,7 +31,7 @@ def gemv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out and return `out`, by default a new vector (cublasSgemv and others).
 
-    For `a` of shape (m, n), `x` has n elements and `out` m, or the other way round if `op` is "T" or "C" instead of
+    For `a` of shape (m, n), `x` has n elements and `out` has m, or the other way round if `op` is "T" or "C" instead of
     "N". All have the same dtype: float32, float64, complex64 or complex128. The rows or the columns of `a` must be
     contiguous; `x` and `out` may have a constant stride. For complex numbers in contiguous rows, "C" is computed by
     `gemm`, which needs contiguous vectors. Raises TypeError or ValueError, naming the operand, before anything is

@@ -51,7 +51,7 @@ class _Checked(NamedTuple):
 class TransformPlan(Plan[DeviceArray]):
     """A prepared transform: `plan()` queues it for its own operands, and `plan(x, out)` for others of the same layout.
 
-    Everything that `Plan` says applies. A transform of other operands is queued directly, not as a graph, and by one
+    The documentation of `Plan` applies. A transform of other operands is queued directly, not as a graph, and by one
     thread at a time.
     """
 

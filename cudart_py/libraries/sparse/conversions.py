@@ -55,7 +55,7 @@ def sparse_convert(a: SparseMatrix, format: str, *, stream: Stream | None = None
     """Queue the conversion of a sparse matrix to the format "csr", "csc" or "coo" and return the new matrix.
 
     The conversion cannot be captured. The result has its own arrays. Its elements are in the order of `sparse_sort`,
-    unless `format` is the format of `a` or a matrix is converted from "csr" to "coo": then they stay where they are.
+    unless `format` is the format of `a` or a matrix is converted from "csr" to "coo": then their order does not change.
     Raises TypeError or ValueError, naming the argument, before anything is queued (cusparseXcsr2coo, cusparseXcoo2csr,
     cusparseCsr2cscEx2).
     """

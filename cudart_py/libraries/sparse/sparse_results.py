@@ -119,9 +119,9 @@ def _plan_spgemm(a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream
 def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
     """Return alpha a b, where both factors and the result are sparse matrices in the format "csr" (cusparseSpGEMM).
 
-    The host waits until the number of elements in the result is known. `spgemm.plan(a, b)` returns a plan that finds
-    the places of the elements only once: each call computes the values of the result from the current values of `a` and
-    `b`, and does not wait. Raises TypeError or ValueError, naming the operand, before anything is queued.
+    The host waits until the number of elements in the result is known. `spgemm.plan(a, b)` returns a plan that computes
+    the sparsity pattern of the result only once: each call computes the values of the result from the current values of
+    `a` and `b`, and does not wait. Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     where, device, factors = _checked_product("spgemm", a, b, alpha, stream)
     enums = library("cusparse")
