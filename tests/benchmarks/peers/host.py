@@ -139,7 +139,7 @@ def compare(options: argparse.Namespace) -> Iterator[Comparison | Table]:
         for what, how in sorted(middle, key=lambda key: kinds.index(key[0]))
         if what != "import"
     ]
-    yield Table("All calls, in microseconds", ["what", "how", "median", "least", "greatest"], rows)
+    yield Table("All calls, in microseconds", ["call", "made with", "median", "least", "greatest"], rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

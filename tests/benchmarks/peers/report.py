@@ -45,16 +45,16 @@ class Bar(NamedTuple):
     @classmethod
     def above(cls, difference: float) -> Bar:
         """Require our figure to exceed the other by at most this difference, in their unit."""
-        return cls("above by", difference)
+        return cls("above", difference)
 
     def reached(self, ours: float, theirs: float, ratio: float) -> bool:
         if self.kind == "at least":
             return ratio >= self.value
-        off = {"at most": ratio, "within": abs(ratio - 1), "above by": ours - theirs}[self.kind]
+        off = {"at most": ratio, "within": abs(ratio - 1), "above": ours - theirs}[self.kind]
         return off <= self.value
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.value:.4g}"
+        return f"at most {self.value:.4g} more" if self.kind == "above" else f"{self.kind} {self.value:.4g}"
 
 
 class Comparison(NamedTuple):
@@ -98,7 +98,7 @@ class Comparison(NamedTuple):
         return "  ".join(filter(None, map(number, self.cells())))
 
 
-COMPARED = ["compared", "unit", "ours", "rival", "theirs", "ratio", "bar", "verdict", "note"]
+COMPARED = ["measured", "unit", "ours", "compared with", "theirs", "ratio", "bar", "verdict", "note"]
 
 
 class Table(NamedTuple):
