@@ -33,7 +33,7 @@ def module_name(name: str) -> str:
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=3, cutoff=0.6)
         near += [stop for stop in names() if name and name in stop and stop not in near]
-        hint = f"did you mean {' or '.join(near)}?" if near else "`library-tour list` names them all"
+        hint = f"did you mean {' or '.join(near)}?" if near else "`library-tour list` lists all stops"
         raise UnknownStopError(f"there is no stop {name!r}: {hint}")
     return f"library_tour.{'course' if name in COURSE else 'libraries'}.{name}"
 

@@ -112,11 +112,14 @@ def _position(number: int, k: Any, axis: int, size: int) -> int:
         position = operator.index(k)
     except TypeError:
         remedy = "a field's name must be the only index: x['a'][2:5]" if isinstance(k, str) else ""
-        if isinstance(k, list | np.ndarray):
+        if isinstance(k, list) or getattr(k, "ndim", False):
             remedy = "masks and lists of indices need a kernel, or x.to_host()"
         raise wrong_type("DeviceArray", f"index[{number}]", "an int, a slice or None", k, remedy) from None
     if not -size <= position < size:
-        raise IndexError(f"the index is out of range for axis {axis} of size {size}: it is {describe(position)}")
+        raise IndexError(
+            f"DeviceArray: argument 'index[{number}]' is out of range for axis {axis} of size {size}: it is "
+            f"{describe(position)}"
+        )
     return position % size
 
 

@@ -81,7 +81,7 @@ class _Refusal:
     def _error(self, thing: object, operands: tuple[object, ...], user: FrameType) -> TypeError:
         write = for_one_element(thing) if self._write == KERNEL else self._write
         if self._what.endswith(" +") and operands and type(operands[0]) is int and write == KERNEL:
-            write = f"x[n:] for the elements from index n on; to add n to each element, {KERNEL}"
+            write = f"x[n:] for the elements from index n on; to add n to each element, write {KERNEL}"
         return TypeError(f"{self._what}: write {write}{_imports(write, user)}")
 
 
@@ -139,6 +139,8 @@ def _instead(kind: str, path: list[str]) -> tuple[str, list[str]]:
     """
     for place in reversed(range(len(path))):
         owner, name = path[place - 1] if place else kind, path[place]
+        if place and f"{owner}.{name}" in HINTS[kind]:
+            return HINTS[kind][f"{owner}.{name}"][1], path[: place + 1]
         kind_of_owner = NAMESPACES.get(owner, owner if owner in HINTS else "module")
         if name in HINTS[kind_of_owner]:
             return HINTS[kind_of_owner][name][1], path[: place + 1]

@@ -22,7 +22,7 @@ from ..context.device import Device
 from ..driver import enums
 from ..foreign.wrapping import is_foreign, wrap
 from ..memory.allocation import PitchedAllocation
-from ..memory.array import DeviceArray
+from ..memory.array import KEEP_OPEN, DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..streams.graphs.conditionals import Condition
 from ..streams.stream import Stream
@@ -160,7 +160,8 @@ def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     if isinstance(argument, np.bool_):
         argument = bool(argument)  # unlike NumPy's, Python's bool is an integer
     if isinstance(argument, np.ndarray) or not hasattr(type(argument), "__index__"):
-        raise TypeError(f"{place} takes {_wanted(place, argument)}, not {_what(argument)}{_remedy(argument)}")
+        remedy = "; convert it with int()" if isinstance(argument, float | np.floating) else _remedy(argument)
+        raise TypeError(f"{place} takes {_wanted(place, argument)}, not {_what(argument)}{remedy}")
     value = operator.index(argument)
     if not low <= value <= high:
         raise ValueError(f"{place} takes integers from {low} to {high}, not {describe(value)}")
@@ -283,7 +284,7 @@ def _accessible_array(place: _Place, argument: Any) -> tuple[DeviceArray | np.nd
     """Check an array, and return it as an array that the kernel can access, with its address."""
     if isinstance(argument, DeviceArray):
         if argument.closed:
-            raise ValueError(f"{place}: the array is closed{argument._closed_by()}")
+            raise ValueError(f"{place}: the array is closed{argument._closed_by() or KEEP_OPEN}")
         _check_order(place, argument, is_pitched=_has_pitch(argument))
         _check_dtype(place, argument.dtype)
         _check_access(place, argument.device)

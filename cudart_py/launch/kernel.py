@@ -140,6 +140,10 @@ class Kernel(Function):
             raise unexpected("Kernel.configure", (), foreign)
         if stream is None:
             stream = legacy_default
+        if isinstance(shared_bytes, Stream):  # perhaps in Numba's order: grid, block, stream, shared memory
+            size = stream if isinstance(stream, int) else 0
+            remedy = f"pass the stream as the fourth item: {self.name}[grid, block, {size}, stream]"
+            raise arguments.wrong_type(self.name, "shared_bytes", "an int", shared_bytes, remedy)
         arguments.opened(self.name, "stream", stream, Stream, "a cudart_py Stream or None")
         # A default stream has no device here. It means the stream of the kernel's own device, not of the current one.
         if stream._device is not None and stream._device is not self._device:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from ..base.arguments import describe, integer, unusable, wrong_type
 from ..context.occupancy import compute, multiprocessor_of
-from ..streams.stream import Stream
 from .function import Function
 
 
@@ -35,9 +34,6 @@ class LaunchShape(NamedTuple):
                 f"{name}: a block of {block3} has {threads} threads, but "
                 f"this kernel's limit is {_most_threads(function)} ({_limits(function)})"
             )
-        if isinstance(shared_bytes, Stream):
-            remedy = f"pass the stream as the fourth item: {name}[grid, block, 0, stream]"
-            raise wrong_type(name, "shared_bytes", "an int", shared_bytes, remedy)
         dynamic = integer(name, "shared_bytes", shared_bytes, 0, 2**64 - 1)
         limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
         if dynamic > limit:

@@ -27,6 +27,9 @@ from .views import ArrayViews
 if TYPE_CHECKING:
     from ..pages.preview import ArrayPreview
 
+# The end of the error for using an array that the program itself has closed.
+KEEP_OPEN = "; keep it, or the module that owns it, open until its last use"
+
 
 @hinted
 class DeviceArray(ArrayViews):
@@ -101,7 +104,7 @@ class DeviceArray(ArrayViews):
     def pointer(self) -> int:
         """The device address of the first element (CUdeviceptr); raises ValueError when closed."""
         if self.closed:
-            raise ValueError(f"this DeviceArray is closed{self._closed_by()}")
+            raise ValueError(f"this DeviceArray is closed{self._closed_by() or KEEP_OPEN}")
         return self._address
 
     handle = pointer

@@ -147,7 +147,8 @@ def _conflicting(metrics: Metrics) -> Iterator[Symptom]:
         yield Symptom(
             f"Accesses to shared memory take {ratio:.1f} times as many wavefronts as without bank conflicts.",
             "Lanes of a warp access different words of the same bank, one after another.",
-            "Pad each row by one element (such as tile[32][33]), so that the lanes of a warp use different banks.",
+            "If a warp reads a column, pad each row by one element (such as tile[32][33]). If it reads parts of "
+            "several rows, because a block has fewer than 32 threads in x, make the block 32 threads wide.",
             f"accesses to shared memory with at least {_MOST_WAVEFRONTS} times the wavefronts without bank conflicts",
             _without_conflicts(metrics, ("ld", "st")),
         )

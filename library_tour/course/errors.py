@@ -36,7 +36,7 @@ On the simulator, which checks results but does not measure time:
     call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    the legacy default stream, launched at library_tour/course/errors.py:227
+    the legacy default stream, launched at library_tour/course/errors.py:228
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -51,7 +51,8 @@ On the simulator, which checks results but does not measure time:
     bytes of device memory were requested; 17,179,867,648 of 17,179,869,184 are free
     (CUDA_ERROR_OUT_OF_MEMORY)
     cuMemAlloc returns CUDA_ERROR_OUT_OF_MEMORY; cuda.check raises OutOfMemoryError.
-    double free: ValueError: this DeviceArray is closed
+    double free: ValueError: this DeviceArray is closed; keep it, or the module
+    that owns it, open until its last use
     The second cuMemFree returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
     InvalidValueError. A second close() does nothing.
     kernel assert: KernelAssertError: cuCtxSynchronize: device-side assert triggered (CUDA_ERROR_ASSERT)
@@ -92,7 +93,7 @@ On the simulator, which checks results but does not measure time:
     uninitialised memory: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:280), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:281), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];

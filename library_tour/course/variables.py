@@ -30,7 +30,8 @@ On the simulator, which checks results and counts operations but does not measur
     __device__, reloaded                                              right
     __device__, closed                                                right
     __constant__          all threads, host  module    64 KiB         right
-    __device__, closed: this DeviceArray is closed
+    __device__, closed: this DeviceArray is closed; keep it, or the module that
+    owns it, open until its last use
     Blocks per multiprocessor, by shared memory per block
                                 blocks  check
     ─────────────────────────────────────────

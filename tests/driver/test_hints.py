@@ -121,8 +121,13 @@ def test_an_array_is_no_index_and_says_how_to_copy_its_element(device: cuda.Devi
     assert list(range(int(one))) == [0, 1]
 
 
+def test_numbas_arrays_in_kernels_are_not_arrays_of_the_host(device: cuda.Device) -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'shared\.array': write in the kernel: __shared__ float"):
+        cuda.shared.array(256, np.float32)  # type: ignore[attr-defined]  # Numba's name
+
+
 def test_an_address_plus_an_int_is_a_slice(device: cuda.Device) -> None:
-    with pytest.raises(TypeError, match=r"no operator \+: write x\[n:\]"):
+    with pytest.raises(TypeError, match=r"no operator \+: write x\[n:\] .* n to each element, write x\.to_host\(\)"):
         _ = cuda.zeros(3) + 2  # type: ignore[operator]  # arrays have no arithmetic
 
 

@@ -123,6 +123,7 @@ BAD_ARGUMENTS = [
     (lambda: arguments(x=cuda.zeros(4)), TypeError, r"argument 1 .* float32, not of float64; .* dtype=np.float32"),
     (lambda: arguments(n=2**32), ValueError, r"argument 3 of saxpy \(unsigned int\) takes integers from 0 to"),
     (lambda: arguments(n=4.0), TypeError, r"argument 3 of saxpy \(unsigned int\) takes an integer, not the float 4.0"),
+    (lambda: arguments(n=np.float32(4)), TypeError, r"an integer, not the float32 4.0; convert it with int\(\)$"),
     (lambda: arguments(n=np.array(4)), TypeError, "takes an integer, not a host array"),
     (lambda: arguments(a=True), TypeError, r"argument 0 of saxpy \(float\) takes a number, not the bool True"),
     (lambda: arguments(a=2**24 + 1), ValueError, "cannot hold the int 16777217 exactly"),
@@ -132,7 +133,7 @@ BAD_ARGUMENTS = [
     (lambda: arguments(x=cuda.pinned_empty(4, np.float32)), TypeError, "mapped=True"),
     (lambda: arguments(x=123456), TypeError, r"cudart_py.Pointer\(0x1e240\)"),
     (lambda: arguments(x=4), TypeError, "takes an array, not the int 4; check the order of the arguments"),
-    (lambda: arguments(x=closed_array()), ValueError, "argument 1 of saxpy .*: the array is closed"),
+    (lambda: arguments(x=closed_array()), ValueError, "argument 1 of saxpy .* is closed; keep it, or .* open"),
     (lambda: arguments(x=closed_array(view=True)), ValueError, "argument 1 of saxpy .*: the array is closed"),
     # Views whose elements are not contiguous, so a pointer to the first does not describe them.
     (lambda: arguments(x=cuda.zeros(8, np.float32)[::2]), ValueError, r"C order, .* strides of \(8,\) .*; pass a copy"),
@@ -171,6 +172,11 @@ BAD_SHAPES = [
         (1, 32, cuda.legacy_default),
         TypeError,
         r"'shared_bytes' must be an int, not .*; pass the stream as the fourth item: saxpy\[grid, block, 0, stream\]$",
+    ),
+    (
+        (1, 32, cuda.legacy_default, 64),
+        TypeError,
+        r"'shared_bytes' must be an int, not .*; pass the stream as the fourth item: saxpy\[grid, block, 64, stream\]$",
     ),
     ((1,), TypeError, r"launch saxpy as saxpy\[grid, block\]"),
     ((1, 32, 0, None, 0), TypeError, "launch saxpy as"),

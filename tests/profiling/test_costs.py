@@ -20,6 +20,13 @@ template <int W> __global__ void transposed(float* out, const float* in) {
     __syncthreads();
     for (int y = threadIdx.y; y < 32; y += 8) out[32 * y + threadIdx.x] = tile[threadIdx.x][y];
 }
+template <int W> __global__ void framed(float* out, const float* in) {
+    __shared__ float tile[258 / W + 2][W + 2];
+    int x = threadIdx.x % W + 1, y = threadIdx.x / W + 1;
+    tile[y][x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[y - 1][x] + tile[y + 1][x] + tile[y][x - 1] + tile[y][x + 1];
+}
 template <int S> __global__ void scattered(float* out, const float* in) {
     out[threadIdx.x] = in[S * threadIdx.x];
 }
@@ -114,6 +121,7 @@ def seconds(lines):
     ("name", "bad", "good", "block", "rule"),
     [
         ("transposed", 32, 33, (32, 8), "wavefronts without bank conflicts"),
+        ("framed", 16, 32, 256, "wavefronts without bank conflicts"),
         ("scattered", 32, 1, 256, "loads of more than 1 sector"),
         ("halves", 32, 512, 512, "active lanes"),
     ],

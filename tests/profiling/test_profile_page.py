@@ -181,7 +181,7 @@ def advice(launch, dtype=np.float32):
         ("gathered", "loads of more than 1 sector", "12.5 %"),
         ("broadcast", "loads of one sector", "12.5 %"),
         ("shifted", "loads with at least 28 active lanes", "80.0 %"),
-        ("conflicts", "accesses to shared memory", "Pad each row"),
+        ("conflicts", "accesses to shared memory", "pad each row"),
         ("histogram", "atomics in shared memory", "its own histogram"),
         ("idle", "fewer than 20 active lanes", "of 32 lanes"),
         ("contended", "atomics of global memory", "16.0 sectors"),
@@ -201,7 +201,7 @@ def test_a_rule_finds_its_mistake_and_code_without_one_gets_no_advice_on_its_mem
     else:
         (sentence,) = [sentence for name, sentence in found.items() if rule in name]
         assert figure in sentence
-    assert kernel != "histogram" or not any("Pad each row" in sentence for sentence in found.values())
+    assert kernel != "histogram" or not any("pad each row" in sentence for sentence in found.values())
 
 
 @pytest.mark.parametrize("columns", [257, 259, 389, 515])
