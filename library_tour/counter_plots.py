@@ -27,7 +27,7 @@ def counted_panels(result: Result) -> Iterator[Panels]:
     for place, (table, rows) in enumerate({"": result.rows, **result.tables}.items(), 1):
         of_table = f": {table.rstrip(':')}" if table else ""
         for kind, source, panels in (
-            ("work", "What the calls do, not timed", _work(rows)),
+            ("work", "Work of the calls, not timed", _work(rows)),
             ("counters", "Counted, not timed", _panels(rows)),
         ):
             if panels:

@@ -125,7 +125,7 @@ class Handle:
 
     _value: Any
     _owned: bool
-    # How objects of a subclass may have been closed, as part of the error for using a closed one.
+    # The ways in which objects of a subclass may have been closed, as part of the error for using a closed one.
     _closed_how: ClassVar[str] = ""
 
     def _release(self, value: Any) -> None:

@@ -26,7 +26,7 @@ ATOMIC_CYCLES = "lts__d_atomic_input_cycles_active.sum"
 ISSUED = "smsp__inst_issued.sum"
 SPECIAL = "smsp__inst_executed_pipe_xu.sum"
 DOUBLE = "smsp__inst_executed_pipe_fp64.sum"
-# How often warps wait for a result, for each reason of Nsight Compute's warp stalls.
+# The number of times that warps wait for a result, for each of Nsight Compute's stall reasons.
 WAITS = "model__waits_{}.sum"
 STALLS = ("fixed_latency", "short_scoreboard", "long_scoreboard")
 # The numbers of blocks and of threads per block, which a launch has and a line lacks.

@@ -49,7 +49,7 @@ LESSON = Lesson(
     learn=[
         "choose the precision of a matrix product, based on its error and its rate.",
         "multiply transposed, padded and batched operands without copying them.",
-        "explain why row-major arrays are no obstacle for a library that expects column-major arrays.",
+        "explain why a library that expects column-major arrays can multiply row-major ones without copies.",
         "say what you save by adding a bias and applying an activation in the epilogue of a product.",
     ],
     idea="A product of two n x n matrices performs 2 n^3 operations on 3 n^2 elements, or about n operations per "

@@ -122,7 +122,7 @@ LESSON = Lesson(
             "the first warp reads these, with zeros in its other lanes, and shuffles again.",
         ],
         answer="Each warp adds up its values with shuffles and stores the sum. After the barrier, the first warp adds "
-        "up these sums, also with shuffles, and its lane 0 performs the only atomic addition of the block. No thread "
+        "up these sums with shuffles too, and its lane 0 performs the only atomic addition of the block. No thread "
         "returns early: threads beyond the end contribute zero.",
         check=check,
     ),

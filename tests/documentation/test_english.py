@@ -1,4 +1,4 @@
-"""Phrases that no native speaker would write stay out of the documentation and of docstrings."""
+"""Phrases that no native speaker would write stay out of the documentation, of docstrings and of comments."""
 
 import ast
 import re
@@ -89,6 +89,18 @@ def paragraphs_of_docstrings(text: str) -> Iterator[tuple[int, str]]:
         nodes += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler)]
 
 
+def paragraphs_of_comments(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the text of each comment that has lines of its own."""
+    for match in re.finditer(r"(?:^ *# .*\n)+", text, re.MULTILINE):
+        yield text.count("\n", 0, match.start()) + 1, re.sub(r"^ *# ", "", match[0], flags=re.MULTILINE)
+
+
+def paragraphs_of_module(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the paragraphs of the docstrings and the comments of a module."""
+    yield from paragraphs_of_docstrings(text)
+    yield from paragraphs_of_comments(text)
+
+
 def found_in(paragraphs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     """Return the phrases that match a habit, ignoring code, with the line numbers of their paragraphs."""
     numbered = list(paragraphs)
@@ -116,12 +128,17 @@ def test_prose_is_found_in_a_page_with_its_line_and_code_is_not(page, expected):
     assert found_in(paragraphs_of_page(page)) == expected
 
 
+def test_prose_is_found_in_docstrings_and_comments_and_code_is_not():
+    module = '"""A module.\n\nWhat it does.\n"""\n\nx = 1  # What x is.\n# How y\n# is set.\ny = "What y is."\n'
+    assert found_in(paragraphs_of_module(module)) == [(1, "What it does"), (7, "How y is set")]
+
+
 def test_no_text_has_one_of_the_habits():
     offenders = []
     for path in sorted(path for pattern in READ for path in ROOT.glob(pattern)):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith(LEFT_OUT):
-            paragraphs = paragraphs_of_page if path.suffix == ".md" else paragraphs_of_docstrings
+            paragraphs = paragraphs_of_page if path.suffix == ".md" else paragraphs_of_module
             found = found_in(paragraphs(path.read_text(encoding="utf-8")))
             offenders += [f"{name}:{line}: {phrase}" for line, phrase in found]
     assert not offenders, "\n".join(offenders)

@@ -71,7 +71,7 @@ def test_every_table_and_what_the_calls_do_have_pictures_of_their_own(figures, t
     files = plots.draw("idea", "", Result(rows, tables=tables), tmp_path)
     assert [file.name for file in files] == ["idea-work.png", "idea-counters.png", "idea-counters-2.png"]
     work, first, second = figures
-    assert "What the calls do, not timed" in work.get_suptitle()
+    assert "Work of the calls, not timed" in work.get_suptitle()
     assert [axes.get_title(loc="left") for axes in work.axes] == ["bytes"]
     assert labels(work.axes[0]) == ["copy", "fill"]
     assert [text.get_text() for text in work.axes[0].texts] == ["4,096", "0"]

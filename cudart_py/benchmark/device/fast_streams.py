@@ -25,7 +25,7 @@ SOURCE = Path(__file__).with_name("nothing.cu")
 # streams are fast. On devices with only one kind, or with bad luck, this ends at MOST streams.
 _AT_A_TIME = 64
 MOST = 256
-# The two kinds differ by 7 to 11 % in the mean time of an empty kernel. Two halves of one kind differ by 3 %.
+# The mean times of an empty kernel differ by 7 to 11 % between the two kinds. Two halves of one kind differ by 3 %.
 _APART = 0.055
 # No kind is slower than the fastest stream by more than this factor. Longer times are due to disturbances. They are
 # clipped, because otherwise they would look like a kind of their own.

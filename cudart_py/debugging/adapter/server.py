@@ -367,7 +367,7 @@ _HANDLERS: dict[str, Handler] = {
     "disconnect": lambda adapter, _: None,
     **dict.fromkeys(("continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue"), Adapter._accept),
 }
-# What follows the answer to a request.
+# The actions that follow the answer to a request.
 _AFTERWARDS: dict[str, Callable[[Adapter, dict[str, Any]], None]] = {
     "initialize": Adapter._initialized,
     "configurationDone": Adapter._configured,

@@ -130,9 +130,9 @@ def svd_batch(
     with activated(device):
         # LAPACK sees the transpose of each matrix: a^T = W diag(s) Z^H, so a = conj(Z) diag(s) W^T.
         matrix = a.copy(stream=stream)
-        spoiled = not_finite(matrix, stream)
-        if spoiled.size:  # an H200's cuSOLVER returned finite numbers for them
-            raise not_converged(call, f"the iteration for matrix {spoiled[0]} of 'a'")
+        affected = not_finite(matrix, stream)
+        if affected.size:  # an H200's cuSOLVER returned finite numbers for them
+            raise not_converged(call, f"the iteration for matrix {affected[0]} of 'a'")
         m, n = columns, rows
         values = empty((count, least), kind.real, stream=stream)
         left, right = (empty((count, order, order), a.dtype, stream=stream) for order in (m, n))

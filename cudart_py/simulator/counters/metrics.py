@@ -72,9 +72,9 @@ _NOTHING: dict[str, float] = {**dict.fromkeys(COUNTED.values(), 0), **dict.fromk
 
 # Metrics that follow the hardware's rules but may differ from its values. The hardware runs machine code instead of
 # PTX, and counts instructions for which all lanes of a warp are predicated off. It keeps most local variables in
-# registers. How it splits the texels of a warp's fetch, which constants it reads without a load, and whether bytes that
-# lanes share count once is not documented. For atomics at random addresses, it counts slightly more sectors than the
-# turns of the lanes explain (3,721 instead of 3,699).
+# registers. It is not documented how the hardware splits the texels of a warp's fetch, which constants it reads without
+# a load, and whether bytes that lanes share count once. For atomics at random addresses, it counts slightly more
+# sectors than the turns of the lanes explain (3,721 instead of 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES

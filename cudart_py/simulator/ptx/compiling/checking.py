@@ -41,7 +41,7 @@ from .operand_kinds import (
 from .unsupported import hint, is_ptx
 
 _MOST_BARRIERS = 16
-# How the names of the device runtime's functions begin, by which kernels launch kernels.
+# The beginnings of the names of the device runtime's functions, with which kernels launch kernels.
 _DEVICE_RUNTIME = ("cuda", "__cudaCDP2")
 _WARP = 32
 # The number of modules kept, with their compiled code, for programs that load the same image many times.

@@ -140,7 +140,7 @@ def is_hosts(allocation: Allocation | None) -> bool:
     return allocation is None or allocation.kind in (memory.PINNED, memory.REGISTERED)
 
 
-# How a parameter becomes an address, and how the allocation there is found.
+# The functions that convert a parameter to an address, and that find the allocation there.
 _HOST_END = (host_address, on_host)
 _DEVICE_END = (number, on_device)
 _ANY_END = (number, memory.find)
