@@ -13,6 +13,7 @@ from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import TABLE
+from cudart_py.simulator.ptx.syntax.types import TYPE_SIZES
 from tests.simulator.ptx.machine import HEAD, Kernels
 from tests.simulator.ptx.spellings import DECLARATIONS, Style, exists, spellings, statement
 
@@ -32,6 +33,13 @@ FORMS = {
     for opcode, form in spellings(row)
     if form is not None and exists(form) and form.space in SPACES and "async" not in form.words
 }
+# One spelling of each atomic operation on each type, and then parts of all spellings.
+ATOMICS = {
+    (form.row.name, form.operation, form.types, form.vector): opcode
+    for opcode, form in reversed(FORMS.items())
+    if form.row.access in ("atom", "red")
+}
+PARTS = [[*ATOMICS.values()], *([*FORMS][part::32] for part in range(32))]
 RESULT = re.compile(r"\b(f?)same(\d+)_(\d)\b")
 
 
@@ -45,59 +53,63 @@ def copied(source: str, start: str, to: str, place: str, first: int = 0) -> str:
 
 
 def kernel(opcodes: Sequence[str], constants: bytes) -> Kernels:
-    """Return a kernel that executes instructions one after another, each lane on its own bytes of each state space."""
-    text = f"""{DECLARATIONS} .reg .b32 lane, w<4>; .reg .b64 mine, inside, private, fixed, values, results, left;
+    """Return a kernel that executes instructions one after another, each lane at its place in each state space."""
+    text = f"""{DECLARATIONS} .reg .b32 lane, place, w<4>;
+        .reg .b64 mine, own, inside, private, fixed, values, results, left, places;
         ld.param.u64 mine, [p0]; ld.param.u64 values, [p1]; ld.param.u64 results, [p2]; ld.param.u64 left, [p3];
-        mov.u32 lane, %tid.x; mad.wide.u32 mine, lane, {BYTES}, mine; mad.wide.u32 values, lane, {BYTES}, values;
+        ld.param.u64 places, [p4]; mov.u32 lane, %tid.x; mad.wide.u32 places, lane, 4, places;
+        ld.global.u32 place, [places];
+        mad.wide.u32 mine, place, {BYTES}, mine; mad.wide.u32 values, lane, {BYTES}, values;
         mad.wide.u32 results, lane, {RESULTS * len(opcodes)}, results; mad.wide.u32 left, lane, {2 * BYTES}, left;
-        mov.u64 inside, tile; mad.wide.u32 inside, lane, {BYTES}, inside; mov.u64 private, spill;
-        mov.u64 fixed, table; mad.wide.u32 fixed, lane, {BYTES}, fixed; """
+        mov.u64 own, tile; mad.wide.u32 inside, place, {BYTES}, own; mad.wide.u32 own, lane, {BYTES}, own;
+        mov.u64 private, spill; mov.u64 fixed, table; mad.wide.u32 fixed, place, {BYTES}, fixed; """
     for number in range(8):
         for bits in (8, 16, 32, 64):
             text += f"ld.global.b{bits} each{bits}_{number}, [values+{8 * number}];"
         text += f"mov.b32 feach32_{number}, each32_{number}; mov.b64 feach64_{number}, each64_{number};"
         text += f"mov.b128 each128_{number}, {{each64_{number}, each64_{number}}};"
-    for space in ("shared", "local"):
-        text += copied("global", "values", space, SPACES[space])
+    text += copied("global", "values", "shared", "own") + copied("global", "values", "local", "private") + "bar.sync 0;"
     for number, opcode in enumerate(opcodes):
         form = FORMS[opcode]
         text += f"mov.u64 where, {SPACES[form.space]};"
         if form.space == "generic" and number % 2:
             text += "cvta.shared.u64 where, inside;"
-        one = statement(form, opcode, Style(address=f"[where+{32 * (number // 2 % 2)}]", wide=number % 3 == 0))
+        last = BYTES - form.vector * TYPE_SIZES[form.type]
+        one = statement(form, opcode, Style(address=f"[where+{last * (number // 2 % 2)}]", wide=number % 3 == 0))
         text += f"{one}\n"
         for letter, bits, item in RESULT.findall(one):
             at = RESULTS * number + 16 * int(item)
             text += f"st.global.{letter or 'b'}{bits} [results+{at}], {letter}same{bits}_{item};"
-    text += copied("shared", "inside", "global", "left") + copied("local", "private", "global", "left", BYTES)
-    names = ", ".join(f".param .u64 p{number}" for number in range(4))
+    text += "bar.sync 0;" + copied("shared", "own", "global", "left")
+    text += copied("local", "private", "global", "left", BYTES)
+    names = ", ".join(f".param .u64 p{number}" for number in range(5))
     table = f".const .align 16 .b8 table[{len(constants)}] = {{{', '.join(map(str, constants))}}};"
     return Kernels(load_module(f"{HEAD}{table}.visible .entry k({names}) {{ {text} ret; }}"))
 
 
 def numbers(rng: np.random.Generator, count: int) -> NDArray[np.uint32]:
-    """Draw words: small numbers, of which many are equal, random bits, and small floats."""
+    """Draw words: small numbers, of which many are equal, random bits, small floats, and pairs of small halves."""
     small, bits = rng.integers(0, 3, count, np.uint32), rng.integers(0, 1 << 32, count, np.uint32)
     floats = rng.normal(0, 10, count).astype(np.float32).view(np.uint32)
-    return np.asarray(rng.choice(np.stack([small, bits, floats]), 1, axis=0)[0])
-
-
-PARTS = 32
+    halves = rng.normal(0, 4, 2 * count).astype(np.float16).view(np.uint32)
+    return np.asarray(rng.choice(np.stack([small, bits, floats, halves]), 1, axis=0)[0])
 
 
 def parts(most: int) -> list[Any]:
-    return [pytest.param(n, marks=[pytest.mark.exhaustive] * (n >= most)) for n in range(PARTS)]
+    return [pytest.param(part, marks=[pytest.mark.exhaustive] * (n >= most), id=str(n)) for n, part in enumerate(PARTS)]
 
 
 @pytest.mark.parametrize("observe", [None, LaunchCounters, LaunchChecks])
-@pytest.mark.parametrize("part", parts(2))
-def test_accesses_agree(part: int, observe: type | None, rng: np.random.Generator) -> None:
-    opcodes = [*FORMS][part::PARTS]
+@pytest.mark.parametrize("opcodes", parts(3))
+def test_accesses_agree(opcodes: list[str], observe: type | None, rng: np.random.Generator) -> None:
     words = LANES * BYTES // 4
     kernels = kernel(opcodes, numbers(rng, words).tobytes())
     memory, values = numbers(rng, words), numbers(rng, words)
     results, left = np.zeros(LANES * RESULTS * len(opcodes), np.uint8), np.zeros(2 * LANES * BYTES, np.uint8)
-    kernels.agree("k", 1, LANES, memory, values, results, left, observe=observe)
+    # The checks would report that lanes at the same place race.
+    for shared in (False, True)[: 1 + (observe is not LaunchChecks)]:
+        places = rng.choice(LANES, LANES, replace=shared).astype(np.uint32)
+        kernels.agree("k", 1, LANES, memory, values, results, left, places, observe=observe)
     assert kernels.ran_natively("k")
     assert not findings.pending
 
@@ -115,9 +127,8 @@ def faulting(opcodes: Sequence[str]) -> Kernels:
     return Kernels(load_module(f"{HEAD}.visible .entry k(.param .u32 p0, .param .u64 p1) {{ {text} ret; }}"))
 
 
-@pytest.mark.parametrize("part", parts(4))
-def test_accesses_out_of_bounds_are_reported_alike(part: int) -> None:
-    opcodes = [*FORMS][part::PARTS]
+@pytest.mark.parametrize("opcodes", parts(4))
+def test_accesses_out_of_bounds_are_reported_alike(opcodes: list[str]) -> None:
     kernels = faulting(opcodes)
     for number, opcode in enumerate(opcodes):
         reports = []

@@ -1,7 +1,6 @@
-"""Atomics on halves and vectors, accesses of 128 bits, and matrices at generic addresses agree in both engines."""
+"""Words of 128 bits, matrices at generic addresses, and the faults of accesses agree in both engines."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +17,8 @@ WORDS = 1024
 # Each thread reads a place, which is a multiple of 16 bytes, and four words. It accesses global memory at its place and
 # shared memory, of which the block has as much, and stores four words.
 PROLOGUE = """.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3) {
-    .reg .b32 i, place, here, half, v<4>; .reg .b64 places, values, memory, out, at, x, y, g; .reg .b16 h, o, n;
-    .reg .f32 f<4>, r<4>; .reg .b128 wide, other, third; .reg .pred p;
+    .reg .b32 i, place, here, half, v<4>; .reg .b64 places, values, memory, out, at, x, y, g; .reg .b16 h, n;
+    .reg .f32 f<4>; .reg .b128 wide, other, third; .reg .pred p;
     .shared .align 128 .b8 room[4096];
     ld.param.u64 places, [p0]; ld.param.u64 values, [p1]; ld.param.u64 memory, [p2]; ld.param.u64 out, [p3];
     mov.u32 i, %tid.x; mad.wide.u32 places, i, 4, places; ld.global.u32 place, [places];
@@ -35,29 +34,11 @@ PROLOGUE = """.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2, 
     bar.sync 0;
 """
 EPILOGUE = "bar.sync 0; st.global.v4.b32 [out], {v0, v1, v2, v3}; ret; }"
-SMALL = "cvt.u32.u16 v0, o;"
 BODIES = {
-    "halves": "atom.global.add.noftz.f16 o, [at], h; atom.shared.add.noftz.f16 n, [here], h; "
-    "mov.b32 v0, {o, n}; red.add.noftz.f16 [at+2], h;",
-    "brain halves": "atom.global.add.noftz.bf16 o, [at], h; atom.shared.add.noftz.bf16 n, [here+2], h; "
-    "mov.b32 v0, {o, n}; red.add.noftz.bf16 [at+4], h;",
-    "pairs": "atom.global.add.noftz.f16x2 v0, [at], v0; atom.shared.add.noftz.f16x2 v1, [here+8], v1; "
-    "red.global.add.noftz.f16x2 [at+4], v2;",
-    "brain pairs": "atom.global.add.noftz.bf16x2 v0, [at], v0; atom.shared.add.noftz.bf16x2 v1, [here+8], v1; "
-    "red.global.add.noftz.bf16x2 [at+4], v2;",
-    "small words": f"atom.global.cas.b16 o, [at], h, n; {SMALL} atom.shared.cas.b16 o, [here], h, n; "
-    "mov.b32 v1, {o, o};",
-    "vectors of four": "atom.global.add.v4.f32 {r0, r1, r2, r3}, [at], {f0, f1, f2, f3}; mov.b32 v0, r0; "
-    "mov.b32 v1, r1; mov.b32 v2, r2; mov.b32 v3, r3;",
-    "vectors of two": "red.global.add.v2.f32 [at], {f0, f1}; atom.global.add.v2.f32 {f0, f1}, [at+8], {f0, f1}; "
-    "mov.b32 v0, f0; mov.b32 v1, f1;",
     "wide words": "mov.b128 wide, {x, y}; mov.b128 other, wide; mov.b128 {y, x}, other; st.shared.b128 [here], wide; "
     "ld.global.b128 third, [at]; setp.lt.u64 p, x, y; @p mov.b128 third, wide; bar.sync 0; "
     "ld.shared.b128 other, [here]; st.global.b128 [out], third; mov.b128 {x, y}, other; mov.b64 {v0, v1}, x; "
     "mov.b64 {v2, v3}, y;",
-    "wide atomics": "mov.b128 wide, {x, y}; atom.global.exch.b128 other, [at], wide; "
-    "atom.shared.cas.b128 third, [here], other, wide; mov.b128 {x, y}, third; mov.b64 {v0, v1}, x; "
-    "mov.b128 {x, y}, other; mov.b64 {v2, v3}, y;",
     "matrices": "and.b32 v3, i, 31; mul.wide.u32 x, v3, 32; add.u64 g, g, x; "
     "ldmatrix.sync.aligned.m8n8.x4.b16 {v0, v1, v2, v3}, [g+16]; bar.sync 0; setp.lt.u32 p, i, 32; @!p bra over; "
     "stmatrix.sync.aligned.m8n8.x2.trans.b16 [g], {v1, v3}; "
@@ -69,31 +50,14 @@ def kernel(body: str) -> Kernels:
     return Kernels(load_module(f"{HEAD}{PROLOGUE}{body}{EPILOGUE}"))
 
 
-def numbers(generator: Any, count: int) -> np.ndarray[Any, Any]:
-    """Return words of random bits, of pairs of small halves, and of small floats."""
-    bits = generator.integers(0, 1 << 32, count, np.uint32)
-    pairs = generator.normal(0, 4, 2 * count).astype(np.float16).view(np.uint32)
-    floats = generator.normal(0, 100, count).astype(np.float32).view(np.uint32)
-    return generator.choice(np.stack([bits, pairs, floats]), 1, axis=0)[0]
-
-
 @pytest.mark.parametrize("observe", [None, LaunchChecks, LaunchCounters])
 @pytest.mark.parametrize("name", BODIES)
 def test_accesses_agree(name, observe):
     generator = np.random.default_rng(len(name))
     kernels = kernel(BODIES[name])
-    alone = name in ("wide words", "wide atomics", "small words")
-    for repeated in (False, True):
-        # The order of the warps differs between the engines if lanes of several warps share a place.
-        places = generator.permutation(WORDS // 4)[:THREADS] * 16
-        if repeated and not alone:
-            places = np.concatenate([generator.choice(part, 32) for part in places.reshape(3, 32)])
-        values, memory, out = (
-            numbers(generator, 4 * THREADS),
-            numbers(generator, WORDS),
-            np.zeros(4 * THREADS, np.uint32),
-        )
-        kernels.agree("k", 1, THREADS, places.astype(np.uint32), values, memory, out, observe=observe)
+    places = generator.permutation(WORDS // 4)[:THREADS] * 16
+    values, memory, out = (generator.integers(0, 1 << 32, n, np.uint32) for n in (4 * THREADS, WORDS, 4 * THREADS))
+    kernels.agree("k", 1, THREADS, places.astype(np.uint32), values, memory, out, observe=observe)
     assert kernels.ran_natively("k")
 
 
