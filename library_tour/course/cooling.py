@@ -19,7 +19,7 @@ On the simulator, which checks results and counts operations but does not measur
     transform(in, out, step)  2,049   2,049  right
     cuda::std::span           2,049   2,049  right
     cuda::std::mdspan         2,097   2,097  right
-    What each iterator does:
+    Results of the iterators
                                           given                result       check
     ─────────────────────────────────────────────────────────────────────────────
     a step, ambient 20, k = 0.5           42, 24, 50           31, 22, 35   right
@@ -115,7 +115,7 @@ def run(device: cuda.Device, size: int) -> Result:
         step_limit.heading("One step for all temperatures"): measure(
             step_variants(module, a, many.a), step_limit, ("loads", "stores")
         ),
-        "What each iterator does:": examples(module),
+        "Results of the iterators": examples(module),
     }
     return Result(
         rows, limit, planted(few, rows), notes=notes(), tables=tables, counted=f"{min(size, CHECKED):,} elements"

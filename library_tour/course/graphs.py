@@ -18,7 +18,7 @@ On the simulator, which checks results and counts operations but does not measur
     launches, arguments bound    3,200   3,200  right
     one graph                    3,200   3,200  right
     one launch, loop inside         32      32  right
-    What a graph records, and what a capture or update refuses:
+    Recorded work, and refused captures and updates
                                 nodes  check
     ──────────────────────────────────────────
     capture                       100  right
@@ -142,7 +142,7 @@ def run(device: cuda.Device, size: int) -> Result:
         limit.heading(f"Over {many.temperatures.size:,} temperatures"): measure(
             variants(few, many), limit, ("loads", "stores")
         ),
-        "What a graph records, and what a capture or update refuses:": facts(),
+        "Recorded work, and refused captures and updates": facts(),
     }
     return Result(few_rows(few), pictures=curves(size), notes=notes(), tables=tables)
 

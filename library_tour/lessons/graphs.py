@@ -117,7 +117,7 @@ LESSON = Lesson(
         "after 10 µs.",
         "On an H200, with 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.8 ms and "
         "78.7 ms. The loop inside the kernel takes 2.2 ms.",
-        "The 'What a graph records' table is the same with and without a GPU. The 'capture' row shows that a capture "
+        "The 'Recorded work' table is the same with and without a GPU. The 'capture' row shows that a capture "
         "runs nothing. The 'launched twice' row shows that each launch starts from what is in the array at that "
         "moment.",
     ],

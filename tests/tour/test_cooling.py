@@ -25,7 +25,7 @@ def test_a_generic_step_makes_the_loads_and_stores_of_one_by_hand(result):
 
 
 def test_the_course_examples_come_out(result):
-    results = {row.name: row.values["result"] for row in result.tables["What each iterator does:"]}
+    results = {row.name: row.values["result"] for row in result.tables["Results of the iterators"]}
     assert results["a step, ambient 20, k = 0.5"] == "31, 22, 35"
     assert results["transform_output_iterator, value / 2"] == "5, 10"
 
