@@ -215,12 +215,17 @@ class Stream(StreamBase):
 
             stream.wait_value(flags[3:4], 1)
 
-        The stream continues once the element meets the condition: it is at least `value` ("geq", judged by the sign of
-        their difference, so that counters may wrap around), is equal to it ("eq"), has a bit in common with it ("and"),
-        or lacks a bit that `value` lacks too ("nor"). A kernel, another stream's `write_value` or the host can write
-        the value. A wait that nothing ends blocks the stream forever; the simulator reports it as KernelTimeoutError.
-        CUDA does not see this order, and a GPU that loads a kernel at its first launch may wait for the stream first:
-        queue the work that writes the value before the wait. Otherwise like `write_value`.
+        The stream continues once the element meets the condition:
+
+        - "geq": it is at least `value`. The sign of their difference decides, so counters may wrap around.
+        - "eq": it is equal to `value`.
+        - "and": at least one bit is 1 in both.
+        - "nor": at least one bit is 0 in both.
+
+        A kernel, another stream's `write_value` or the host can write the value. A wait that nothing ends blocks the
+        stream forever; the simulator reports it as KernelTimeoutError. CUDA does not see this order, and a GPU that
+        loads a kernel at its first launch may wait for the stream first: queue the work that writes the value before
+        the wait. Otherwise like `write_value`.
         """
         WaitValue._in_call("Stream.wait_value", array, value, condition)._queue(self)
 
