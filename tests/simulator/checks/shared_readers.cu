@@ -1,4 +1,5 @@
-// Several threads read a word, and one of them then writes it: the last one, unless `writer` says otherwise.
+// Several threads read a word, update it with atomics, or store the same value there. One of them then writes it: the
+// last one, unless a comment says otherwise.
 //
 // In the kernels whose names end in `_ordered`, every other thread's read is ordered before the write.
 
@@ -239,5 +240,131 @@ KERNEL vectors_in_one_place(int* x, int* out)
 KERNEL equal_vectors_in_one_place_ordered(int* x, int* out)
 {
     ((int4*)x)[0] = make_int4(1, 2, 3, gridDim.x);
+    out[index()] = 1;
+}
+
+// Keeps the compiler from merging the stores before and after.
+__device__ void separate() { asm volatile("" ::: "memory"); }
+
+// Equal stores do not race with one another, but a store of another value races with those of all other threads.
+KERNEL stored_by_all(int* x, int* out)
+{
+    *x = -1;
+    separate();
+    if (index() == LAST) *x = 5;
+    out[index()] = 1;
+}
+
+KERNEL stored_by_all_in_shared(int* x, int* out)
+{
+    __shared__ int words[2];
+    int* word = words + *x;
+    *word = 7;
+    separate();
+    if (threadIdx.x == blockDim.x - 1) *word = 8;
+    __syncthreads();
+    out[index()] = *word;
+}
+
+KERNEL stored_in_turn_by_lanes(int* x, int* out)
+{
+    for (unsigned lane = 0; lane < 32; lane++) {
+        if (threadIdx.x % 32 == lane) *x = -1;
+        separate();
+    }
+    if (index() == LAST) atomicAdd(x, 1);
+    out[index()] = 1;
+}
+
+KERNEL stored_by_all_after_a_barrier_of_the_block(int* x, int* out)
+{
+    *x = -1;
+    __syncthreads();
+    if (index() == LAST) *x = 5;
+    out[index()] = 1;
+}
+
+KERNEL stored_by_all_alike_ordered(int* x, int* out)
+{
+    *x = -1;
+    separate();
+    if (index() == LAST) *x = -1;
+    out[index()] = 1;
+}
+
+// The last atomic hides the plain store of its own thread or block from the atomics of other blocks.
+KERNEL stored_before_an_atomic_of_the_thread(int* x, int* out)
+{
+    if (index() == 0) {
+        *x = 5;
+        separate();
+        atomicAdd(x, 1);
+    }
+    __syncthreads();
+    if (index() == LAST) atomicAdd(x, 1);
+    out[index()] = 1;
+}
+
+KERNEL stored_before_atomics_of_the_block(int* x, int* out)
+{
+    if (index() == 0) *x = 5;
+    __syncthreads();
+    if (blockIdx.x == 0) atomicAdd(x, 1);
+    __syncthreads();
+    if (blockIdx.x == 0) atomicAdd(x, 1);
+    if (index() == LAST) atomicAdd(x, 1);
+    out[index()] = 1;
+}
+
+KERNEL stored_before_atomics_of_block_scope(int* x, int* out)
+{
+    if (index() == 0) {
+        *x = 5;
+        separate();
+        atomicAdd(x, 1);
+    }
+    __syncthreads();
+    if (index() == LAST) atomicAdd(x, 1);
+    if (threadIdx.x == 0) atomicAdd_block(x + 1 + blockIdx.x, 1);
+    out[index()] = 1;
+}
+
+KERNEL a_word_per_block_ordered(int* x, int* out)
+{
+    int* word = x + blockIdx.x;
+    if (threadIdx.x == 0) *word = 5;
+    __syncthreads();
+    atomicAdd(word, 1);
+    __syncthreads();
+    atomicAdd(word, 1);
+    out[index()] = 1;
+}
+
+KERNEL stored_and_released_before_atomics_ordered(int* x, int* out)
+{
+    if (index() == 0) {
+        *x = 5;
+        __threadfence();
+        atomicExch(x + 1, -1);
+        atomicAdd(x, 1);
+    }
+    __syncthreads();
+    if (index() == LAST) {
+        while (atomicAdd(x + 1, 0) != -1) {}
+        atomicAdd(x, 1);
+    }
+    out[index()] = 1;
+}
+
+// The blocks store the same value in one instruction.
+KERNEL stored_by_all_with_block_scope_ordered(int* x, int* out)
+{
+    asm volatile("st.relaxed.cta.s32 [%0], -1;" ::"l"(x) : "memory");
+    out[index()] = 1;
+}
+
+KERNEL stored_with_block_scope(int* x, int* out)
+{
+    asm volatile("st.relaxed.cta.s32 [%0], %1;" ::"l"(x), "r"(index() == LAST ? 5 : -1) : "memory");
     out[index()] = 1;
 }

@@ -10,6 +10,11 @@ KERNEL(flip) {
         a[I] = ~old;
 }
 KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
+KERNEL(put_then_count) {
+    if (I < n) a[I] = v + I;
+    __syncthreads();
+    if (I < n) atomicAdd(&a[I], 1);
+}
 KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
 KERNEL(evens) { if (2 * I < n) a[2 * I] = v + I; }
 KERNEL(odds) { if (2 * I + 1 < n) a[2 * I + 1] = v + I; }

@@ -1,6 +1,7 @@
 """A thread that has read a word, and then writes it, races with all other threads that have read it.
 
-The records name only two of a word's readers, so the writer may be the last reader, or any other one.
+The records name only two of a word's readers, so the writer may be the last reader, or any other one. The same applies
+to threads that have updated the word with atomics, or have stored the same value there.
 """
 
 import re
@@ -15,7 +16,14 @@ SOURCE = (FOLDER / "shared_readers.cu").read_text()
 NAMES = re.findall(r"^KERNEL (\w+)", SOURCE, re.MULTILINE)
 # Kernels in which the write is ordered after the reads of all other threads in its warp, or in its block.
 WARP = {"after_a_barrier_of_the_warp", "of_a_matrix", "read_earlier_by_another_warp"}
-BLOCK = {"after_a_barrier_of_the_block"}
+BLOCK = {
+    "after_a_barrier_of_the_block",
+    "stored_by_all_after_a_barrier_of_the_block",
+    "stored_before_an_atomic_of_the_thread",
+    "stored_before_atomics_of_the_block",
+    "stored_before_atomics_of_block_scope",
+    "stored_with_block_scope",
+}
 
 
 @pytest.fixture(scope="module")

@@ -84,6 +84,7 @@ OPERATIONS = {
     "store to odd elements": Operation(kernel("odds"), of=slice(1, None, 2)),
     "stores on two lines": Operation(kernel("branches")),
     "store of bytes": Operation(kernel("bytes")),
+    "store and atomic": Operation(kernel("put_then_count")),
     "atomic of a block": Operation(kernel("block")),
     "compare-and-swap": Operation(kernel("swap"), atomic=True),
     "atomic add": Operation(kernel("count"), atomic=True),

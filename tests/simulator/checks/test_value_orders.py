@@ -12,11 +12,18 @@ from tests.simulator.checks.test_streams import separate
 pytestmark = WRONG_ON_PURPOSE
 
 SIGNAL = """
-extern "C" __global__ void atomic(int *x, unsigned *flag)
+__device__ void release(int *x, unsigned *flag)
 {
     *x = 1;
     __threadfence_system();
     atomicExch_system(flag, 1u);
+}
+extern "C" __global__ void atomic(int *x, unsigned *flag) { release(x, flag); }
+extern "C" __global__ void atomic_after_a_store(int *x, unsigned *flag)
+{
+    *flag = 0;
+    __threadfence();
+    release(x, flag);
 }
 extern "C" __global__ void plain(int *x, unsigned *flag) { *x = 1; *flag = 1; }
 extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
@@ -24,7 +31,7 @@ extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
 
 
 @pytest.mark.parametrize("wait_first", [False, True])
-@pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("plain", True)])
+@pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("atomic_after_a_store", False), ("plain", True)])
 @pytest.mark.usefixtures("engine")
 def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
     kernel: str, race: bool, wait_first: bool

@@ -220,7 +220,7 @@ def kernel_that_wrote(address: int, size: int) -> Work | None:
     spans = unordered()
     for span in reversed(_spans):
         trace = history.traces.get(span)
-        records = None if trace is None else trace.records(span, history, "write", piece)
+        records = None if trace is None else trace.records(span, history, "write", piece, last=True)
         if trace is None or records is None or not records.any():
             continue
         is_strong = bool(int(records.max()) & STRONG)

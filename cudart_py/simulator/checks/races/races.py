@@ -140,10 +140,11 @@ class Races:
         return race
 
     def _leave(self, footprint: Footprint, history: History, kind: str, time: int) -> None:
-        """Leave the records of a load, or of a strong write whose scope doesn't matter; `time` includes its strength.
+        """Leave the records of accesses that others may make to the same pieces without being ordered.
 
-        Other threads may make such accesses to the same pieces without being ordered. Two records represent all of
-        them: that of the last one, and that of the farthest one, which is set aside.
+        They are loads, strong writes whose scope doesn't matter, and stores of the value that is already there. Two
+        records represent all of them: that of the last one, and that of the farthest one, which is set aside. `time`
+        includes the strength.
         """
         chunk, table = footprint.group.chunk, history.reads if kind == "read" else history.writes
         index, first, last = footprint.unique(time)
@@ -208,8 +209,9 @@ class Races:
         )
         before = history.writes[index]
         latest = int(before.max())
+        recent = latest >= self._begin and not self._all_passed(chunk, latest, history)
         unchanged = None
-        if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
+        if race is None and recent:
             unchanged = _unchanged(footprint) if values else None
             race = self._conflict(footprint, history, before, "write", strength, unchanged)
         if race is None and history.last_read >= self.past.began:
@@ -223,15 +225,38 @@ class Races:
         history.last_write = now
         if strength or met:
             self._keep_others(history, "write", index, before)
+        if strength and recent:
+            self._keep_plain(history, index, before)
         if strength and self._block_scope:
             return self._scoped(footprint, history, before, records, strength) or race
         if strength:
             self._leave(footprint, history, "write", now << TIME | strength)
             return race
+        repeats = unchanged is not None and bool(unchanged.any())
+        # An index that is a slice gives a view, which the store's own records would replace.
+        before = before.copy() if repeats else before
         history.writes[index] = records
-        if race is None and not footprint.alone and values:
-            race = _collision(footprint, history.writes, records, values)
-        return race
+        if race is not None or not values:
+            return race
+        shared = not footprint.alone and (history.writes[index] != records).any()
+        if shared:
+            some, others = _collisions(footprint, values)
+            if len(some):
+                return "write", int(some[0]), int(records[others[0]])
+        if repeats or shared:
+            history.writes[index] = before
+            self._leave(footprint, history, "write", now << TIME)
+        return None
+
+    def _keep_plain(self, history: History, index: Any, before: Array) -> None:
+        """Keep the records of this launch's plain writes that strong ones are about to replace.
+
+        Only a plain write races with later strong writes. The last one represents all, because it races with the others
+        or is ordered after them.
+        """
+        plain = (before >= self._begin) & (before & STRONG == 0)
+        if plain.any():
+            history.set_aside(self.traces.get(history, self), "plain", index, np.where(plain, before, 0))
 
     def _scoped(
         self, footprint: Footprint, history: History, before: Array, records: Array, strength: int
@@ -251,6 +276,9 @@ class Races:
         lost = _of_other_blocks(chunk, left, records)
         if lost.any():
             history.set_aside(self, "write", index, np.where(lost, records, 0))
+        if footprint.access.values and lost.any():
+            # Blocks may store equal values.
+            lost &= np.isin(index, index[_collisions(footprint, footprint.access.values)[0]])
         if strength != _BLOCK_ATOMIC or not lost.any():
             return None
         first = int(np.flatnonzero(lost)[0])
@@ -346,8 +374,10 @@ class Races:
         chunk = footprint.group.chunk
         loads = footprint.access.kind == "ld"
         mine = footprint.records(0)
-        older = history.aside(self, kind, footprint.index)
-        for records in (before,) if older is None else (before, older):
+        kept = [before, history.aside(self, kind, footprint.index)]
+        if kind == "write":
+            kept.append(history.aside(self.traces.get(history, self), "plain", footprint.index))
+        for records in (one for one in kept if one is not None):
             suspect = (records >= self._begin) & ((records & THREAD) != mine)
             if strength or exempt or self._block_scope:
                 apart = _of_other_blocks(chunk, records, mine)
@@ -450,13 +480,13 @@ def _unchanged(footprint: Footprint) -> Array | None:
     return np.repeat(same, footprint.each) if footprint.each > 1 else same
 
 
-def _collision(footprint: Footprint, writes: Array, records: Array, values: tuple[Any, ...]) -> Race | None:
-    """Return the race of two lanes that store different values to one piece in the same instruction, or None."""
+def _collisions(footprint: Footprint, values: tuple[Any, ...]) -> tuple[Array, Array]:
+    """Return pairs of lanes that store different values to one piece, by the subscripts in `index` of their pieces."""
+    nothing = np.zeros(0, np.int64)
     index = footprint.index
-    lost = np.flatnonzero(writes[index] != records)
     arrays = [value for value in values if value.__class__ is ndarray]
-    if not len(lost) or not arrays or len(arrays[0]) != footprint.lanes:
-        return None
+    if not arrays or len(arrays[0]) != footprint.lanes:
+        return nothing, nothing
     # Sort by piece, so that lanes that share their pieces are adjacent.
     order = np.argsort(index[:: footprint.each], kind="stable")
     arranged = index[:: footprint.each][order]
@@ -465,7 +495,4 @@ def _collision(footprint: Footprint, writes: Array, records: Array, values: tupl
         bits = (value.view(f"u{value.dtype.itemsize}") if value.dtype.itemsize <= 8 else value)[order]
         differs |= bits[1:] != bits[:-1]
     places = np.flatnonzero((arranged[1:] == arranged[:-1]) & differs)
-    if not len(places):
-        return None
-    one, other = (int(order[place]) * footprint.each for place in (places[0], places[0] + 1))
-    return "write", one, int(records[other])
+    return order[places] * footprint.each, order[places + 1] * footprint.each

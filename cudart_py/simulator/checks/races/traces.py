@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 _LINE = PieceRecords.LINE
 _LINE_BITS = _LINE.bit_length() - 1
+_BLOCK_ATOMIC = STRONG | BLOCK_SCOPE
 _FLAGS = PieceRecords.STRONG | PieceRecords.BLOCK_SCOPE
 
 # The kinds of access: reads, writes, and atomic writes with device scope, which don't race with one another. Accesses
@@ -119,8 +120,12 @@ class Trace:
         """Return the ranges of each kind of access, including at least those between two offsets."""
         return self.parts
 
-    def records(self, span: Span, history: History, kind: str, index: Any) -> Array | None:
-        """Return the records that work has left of some pieces of the history; 0 means no record, None means none."""
+    def records(self, span: Span, history: History, kind: str, index: Any, *, last: bool = False) -> Array | None:
+        """Return the records that work has left of some pieces of the history; 0 means no record, None means none.
+
+        The record of a plain write takes the place of those of the launch's later atomics, because it races with more
+        accesses, unless `last` asks for the last write.
+        """
         pieces = np.arange(index.start, index.stop) if isinstance(index, slice) else index
         lows, found = pieces << history.shift, None
         for one in KINDS[kind]:
@@ -176,15 +181,15 @@ class HistoryTrace(Trace):
                     found[one] = ranges
         return found
 
-    def records(self, span: Span, history: History, kind: str, index: Any) -> Array | None:
+    def records(self, span: Span, history: History, kind: str, index: Any, *, last: bool = False) -> Array | None:
         """Return the launch's records in the history, or those that later reads and atomics have set aside."""
         if not history.prepare(1 << history.shift):
             return None
         present = (history.writes if kind == "write" else history.reads)[index]
         left, aside = span.left(present), history.aside(span, kind, index)
-        if left.any():
-            return np.where(left, present, 0 if aside is None else aside)
-        return aside
+        found = np.where(left, present, 0 if aside is None else aside) if left.any() else aside
+        plain = history.aside(self, "plain", index) if kind == "write" and not last else None
+        return found if found is None or plain is None else np.where(plain, plain, found)
 
     def replaced_by(self, later: Trace) -> bool:
         """Return whether later work has written everything between the two offsets."""
@@ -270,6 +275,19 @@ class NativeTrace(Trace):
                 ranges.ends[-1] = min(ranges.high, self._size)
                 found[one] = ranges
         return found
+
+    def records(self, span: Span, history: History, kind: str, index: Any, *, last: bool = False) -> Array | None:
+        """Return the records of the launch's accesses.
+
+        In machine code, the flag of block scope also says that a strong write has followed a plain one.
+        """
+        found = super().records(span, history, kind, index)
+        if found is None:
+            return None
+        both, scoped = found & BLOCK_SCOPE != 0, found & _BLOCK_ATOMIC == _BLOCK_ATOMIC
+        if last:
+            return np.where(both, found | STRONG, found)
+        return np.where(both & ~(scoped & span.block_scoped), found & ~_BLOCK_ATOMIC, found)
 
     def _records_at(self, kind: str, places: Array) -> Array:
         kept = self._snapshots[kind]

@@ -315,8 +315,8 @@ class BlockCheck(IntEnum):
 
     `ACQUIRED` says whether any thread has acquired what others have released, `EVENTS` whether there has been a fence
     or an acquire since the last barrier. All threads of the block have acquired what the warp whose first thread is
-    `KNOWN_FIRST` had done before `KNOWN_UNTIL`. From `FENCED` on, there is one word per warp: the mask of the lanes
-    whose next strong write may release something.
+    `KNOWN_FIRST` had done before `KNOWN_UNTIL`. `FENCE_TIME` is the time of the block's last fence. From `FENCED` on,
+    there is one word per warp: the mask of the lanes whose next strong write may release something.
 
     For kernels with barriers in memory, there is one more word per warp, from `KNOWN` on: the time up to which the
     accesses of all warps happen before the warp's next one.
@@ -339,6 +339,7 @@ class BlockCheck(IntEnum):
     EVENTS = 52
     KNOWN_FIRST = 53
     KNOWN_UNTIL = 54
+    FENCE_TIME = 55
     FENCED = 56
     KNOWN = 88
     WORDS = 120

@@ -139,7 +139,7 @@ class Fences:
         context = self._launch.context
         context[Context.NOW] += np.uint64(TICK)
         lanes = warp * LANES + np.flatnonzero(mask >> _NUMBERS & 1)
-        here.fenced[lanes] = context[Context.NOW]
+        here.fenced[lanes] = words[BlockCheck.FENCE_TIME] = context[Context.NOW]
         here.block_until[lanes] = words[BlockCheck.BARRIER]
         here.warp_until[lanes] = words[BlockCheck.WARPS + warp]
         words[BlockCheck.FENCED + warp] |= np.uint64(mask | EVENT)

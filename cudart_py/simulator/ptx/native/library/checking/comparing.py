@@ -116,11 +116,19 @@ class Comparison:
         recent = b.icmp_unsigned(">=", record, b.like(record, since))
         return b.and_(recent, b.compare("==", b.and_(record, b.like(record, STRONG)), 0))
 
+    def is_plain(self, record: Value, limit: Value) -> Value:
+        """Return whether records are of plain accesses since `limit`, or since the block's last barrier."""
+        b = self.b
+        since = b.least(limit, block_value(b, self.context, BlockCheck.BARRIER), False)
+        recent = b.icmp_unsigned(">=", record, b.like(record, since))
+        return b.and_(recent, b.compare("==", b.and_(record, b.like(record, STRONG)), 0))
+
     def scoped(self, record: Value, limit: Value) -> Value:
         """Return whether records are of this launch's block-scope accesses, which are atomic only in their block."""
         b = self.b
         recent = b.icmp_unsigned(">=", record, b.like(record, limit))
-        return b.and_(recent, b.compare("!=", b.and_(record, b.like(record, BLOCK_SCOPE)), 0))
+        flags = b.and_(record, b.like(record, STRONG | BLOCK_SCOPE))
+        return b.and_(recent, b.compare("==", flags, STRONG | BLOCK_SCOPE))
 
     def doubt(self) -> None:
         """Record that there may be a finding."""

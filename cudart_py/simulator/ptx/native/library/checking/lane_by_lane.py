@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...layout import LANES, Context
+from ...layout import LANES, BlockCheck, Context
 from ...vectors import I1, I32, I64
 from ..frame import each_active, when
 from .records import (
@@ -17,6 +17,7 @@ from .records import (
     STRONG,
     THREAD,
     WARPS_BIT,
+    block_value,
     first_thread,
     note_unwritten,
     threads_of_block,
@@ -34,6 +35,9 @@ class LaneByLane(SideBySide):
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         self.spill()
+        # Whether any lane stores the value that an unordered store of another thread has left.
+        self.repeats = b.alloca(I1)
+        b.store(I1(0), self.repeats)
 
         def judge(lane: Value) -> None:
             thread = b.add(base, b.zext(lane, I64))
@@ -111,6 +115,7 @@ class LaneByLane(SideBySide):
             meets = b.or_(atomic, b.not_(unchanged())) if self.values else I1(1)
             with when(b, meets, likely=False):
                 self.doubt()
+            b.store(I1(1), self.repeats)
         # Even a store of the value that is already there conflicts: it would race with the read if the read came later.
         with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
             self.doubt()
@@ -150,17 +155,24 @@ class LaneByLane(SideBySide):
         """Leave a record of a strong write; it also covers the previous record of other threads, ordered or not."""
         b = self.b
         before = b.load(place, typ=I64)
-        # A record of a plain write that must not be hidden stays plain, but gets the time of the strong write.
-        plain = b.or_(now, thread)
+        own = b.or_(now, thread)
         if self.block_scope:
             scope: Value = I64(BLOCK_SCOPE)
         else:
             # A strong write with a wider scope doesn't widen the scope of a record with block scope.
             scope = b.select(self.scoped(before, limit), I64(BLOCK_SCOPE), I64(0))
-        strong = b.or_(plain, b.or_(scope, I64(STRONG)))
-        mine = b.select(self.hides(before), plain, strong)
-        shared = b.or_(strong, self._parts(before, thread))
-        b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
+        strong = b.or_(own, b.or_(scope, I64(STRONG)))
+        alone = self.plainly(before, thread, limit)
+        mine = b.select(alone, strong, b.or_(strong, self._parts(before, thread)))
+        b.store(mine, place)
+        with when(b, self.is_plain(before, limit), likely=False):
+            # A record of a plain write that must not be hidden stays plain, but gets the time of the strong write. Nor
+            # does a strong write hide the block's earlier plain write from the strong writes of other blocks, unless a
+            # fence may have released it.
+            fenced = b.icmp_unsigned("<", before, block_value(b, self.context, BlockCheck.FENCE_TIME))
+            narrow = b.select(b.or_(fenced, self._of_other_block(before)), I64(0), I64(BLOCK_SCOPE))
+            stays = b.and_(alone, self.hides(before))
+            b.store(b.select(stays, b.or_(own, I64(BLOCK_SCOPE)), b.or_(mine, narrow)), place)
 
     def _parts(self, before: Value, thread: Value) -> Value:
         """Return the flags of a record that replaces another thread's and covers it, too."""
@@ -179,14 +191,20 @@ class LaneByLane(SideBySide):
         return b.or_(others, b.icmp_unsigned(">=", distance, threads_of_block(b, self.context)))
 
     def _leave(self, write: Value, thread: Value, limit: Value, now: Value, unchanged: Any) -> None:
-        """Leave the record of a lane's write."""
+        """Leave the record of a lane's write; it also covers an unordered store of the same value."""
         b = self.b
         before = b.load(write, typ=I64)
         if self.strong:
             self._leave_strong(write, thread, limit, now)
             return
-        # Another lane of the same instruction may have stored something else.
+        mine = b.or_(now, thread)
+        kept = b.alloca(I64)
+        b.store(mine, kept)
         recent = b.icmp_unsigned(">=", before, now)
-        with when(b, recent), when(b, self._conflicts(before, thread, limit)), when(b, b.not_(unchanged())):
-            self.doubt()
-        b.store(b.or_(now, thread), write)
+        suspect = b.or_(recent, b.load(self.repeats, typ=I1))
+        with when(b, suspect), when(b, self._conflicts(before, thread, limit)):
+            b.store(b.or_(mine, self._parts(before, thread)), kept)
+            # Another lane of the same instruction may have stored something else.
+            with when(b, recent), when(b, b.not_(unchanged())):
+                self.doubt()
+        b.store(b.load(kept, typ=I64), write)

@@ -26,7 +26,8 @@ GRANULE_BITS = 16
 THREAD = PieceRecords.THREAD
 MOST_THREADS = THREAD + 1
 # Flags of a record: the access is strong with block scope; the record also covers accesses by other lanes of the warp,
-# by other warps of the block, by other blocks; the access is strong.
+# by other warps of the block, by other blocks; the access is strong. A record with the flag of block scope may also be
+# that of a strong write after a plain one: by the same thread if the record is not strong, or else by the same block.
 BLOCK_SCOPE, STRONG = PieceRecords.BLOCK_SCOPE, PieceRecords.STRONG
 LANES_BIT, WARPS_BIT, BLOCKS_BIT = Apart
 PARTS = LANES_BIT | WARPS_BIT | BLOCKS_BIT

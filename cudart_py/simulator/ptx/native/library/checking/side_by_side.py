@@ -150,7 +150,7 @@ class SideBySide(Comparison):
         if self.leaves:
             good = b.and_(good, self.plainly(earlier, thread, limit))
         if self.strong and not self.loads:
-            good = b.and_(good, b.not_(self.hides(before)))
+            good = b.and_(good, b.not_(self.is_plain(before, limit)))
             if not self.block_scope:
                 good = b.and_(good, b.not_(self.scoped(before, limit)))
         return good
