@@ -108,6 +108,8 @@ def _reported(report: str, other: str, file: Path) -> Check:
         return Check(fact, False, report)
     # Leave out folders, the thread and the PTX instruction, because lessons do not explain them.
     detail = re.sub(r"/\S*/(?=[^/\s]+:\d)", "", located[0])
+    # The end of the check says at greater length how to order the accesses.
+    detail = re.sub(r"(nothing orders the two accesses)[,:] [^;]*", r"\1", detail)
     detail = re.sub(r"; block \([^;]*, instruction '[^']*'", "", detail)
     # The report of a race between streams already says how to fix it.
     races = fact == FAULTS["race: "] and "use the same stream" not in report

@@ -20,19 +20,21 @@ On the simulator, which checks results and counts operations but does not measur
     fetch_sub, removal                                         right
     fetch_and, flags                                           right
     no atomics: counts 10 of 4,096 values.
-    kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4 bytes of
-    global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:194), which block
-    (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing
-    orders the two accesses; block (0, 0, 0), thread (0, 0, 0), instruction
-    'st.global.u32 [%rd15], %r33'
+    kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4
+    bytes of global memory at 0x7f… (32 bytes into the 44-byte allocation at
+    0x7f…, allocated at library_tour/course/histogram.py:196), which block (15,
+    0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing
+    orders the two accesses, which are in different blocks: use atomics,
+    grid.sync() or separate launches; block (0, 0, 0), thread (0, 0, 0),
+    instruction 'st.global.u32 [%rd15], %r33'
         53 | counts[bin_of<bins>(values[i])]++;
-    no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89: race: it
-    updates 4 bytes of global memory at 0x7f… (32 bytes into the 704-byte
-    allocation at 0x7f…, allocated at
-    library_tour/course/histogram.py:202), which block (0, 0, 0), thread (8, 0, 0)
-    wrote at kernels/histogram.cu:87, and nothing orders the two accesses; block (0,
-    0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
+    no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89:
+    race: it updates 4 bytes of global memory at 0x7f… (32 bytes into the
+    704-byte allocation at 0x7f…, allocated at
+    library_tour/course/histogram.py:204), which block (0, 0, 0), thread (8, 0,
+    0) wrote at kernels/histogram.cu:87, and nothing orders the two accesses:
+    put a barrier such as __syncthreads() between them; block (0, 0, 0), thread
+    (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);
     The columns show the simulator's counters for 256 bins and values spread evenly
     over [0, 1).

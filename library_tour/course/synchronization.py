@@ -19,25 +19,28 @@ On the simulator, which checks results and counts operations but does not measur
     more blocks than fit: smooth_steps<Grid>: a cooperative grid of (1048576, 1, 1)
     has 1048576 blocks, but only 1056 blocks of 256 threads and 0 bytes of dynamic
     shared memory can be resident at once (8 on each of 132 multiprocessors)
-    no __syncthreads(): kernel reverse_hasty at kernels/synchronization.cu:42: race:
-    it reads 4 bytes of shared memory at 0x7fc (1020 bytes into
+    no __syncthreads(): kernel reverse_hasty at kernels/synchronization.cu:42:
+    race: it reads 4 bytes of shared memory at 0x7fc (1020 bytes into
     reverse_hasty::elements), which block (0, 0, 0), thread (255, 0, 0) wrote at
-    kernels/synchronization.cu:41, and nothing orders the two accesses; block (0, 0,
-    0), thread (0, 0, 0), instruction 'ld.shared.u32 %r13, [%r12]'
+    kernels/synchronization.cu:41, and nothing orders the two accesses: put a
+    barrier such as __syncthreads() between them; block (0, 0, 0), thread (0, 0,
+    0), instruction 'ld.shared.u32 %r13, [%r12]'
         42 | out[first + threadIdx.x] = elements[BLOCK - 1 - threadIdx.x];
     no __syncwarp(): kernel reverse_warp_hasty at kernels/synchronization.cu:73:
     race: it reads 4 bytes of shared memory at 0x47c (124 bytes into
-    reverse_warp_hasty::elements), which block (0, 0, 0), thread (31, 0, 0) wrote at
-    kernels/synchronization.cu:72, and nothing orders the two accesses; block (0, 0,
-    0), thread (0, 0, 0), instruction 'ld.shared.u32 %r11, [%r10]'
+    reverse_warp_hasty::elements), which block (0, 0, 0), thread (31, 0, 0)
+    wrote at kernels/synchronization.cu:72, and nothing orders the two accesses:
+    put a barrier such as __syncthreads() between them; block (0, 0, 0), thread
+    (0, 0, 0), instruction 'ld.shared.u32 %r11, [%r10]'
         73 | out[i] = elements[threadIdx.x ^ 31];
     block barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:109: race: it reads 4 bytes of global memory at
-    0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:338), which block (1, 0, 0),
-    thread (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing orders the
-    two accesses; block (0, 0, 0), thread (255, 0, 0), instruction 'ld.global.f32
-    %f1, [%rd10]'
+    0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…, allocated at
+    library_tour/course/synchronization.py:341), which block (1, 0, 0), thread
+    (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing orders the
+    two accesses, which are in different blocks: use atomics, grid.sync() or
+    separate launches; block (0, 0, 0), thread (255, 0, 0), instruction
+    'ld.global.f32 %f1, [%rd10]'
         109 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
     1]);
         also at 1 more instruction of this line, for example because a loop was

@@ -6,6 +6,7 @@ Launches that wait to be reported together share the report of the same mistake.
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -96,6 +97,18 @@ class LaunchFindings:
         else:
             where = f"{place % max(chunk.local_stride, 1):#x}"
         return f"{space.name} memory at {where}"
+
+    def remedy(self, footprint: Footprint, piece: int, other: int, *, on_one_line: bool) -> str:
+        """Return a clause that says what would order an access and an earlier one of another thread, `other`."""
+        group, threads = footprint.group, prod(self._launch.block)
+        number = int(group.lane_numbers[footprint.position(piece)]) + group.chunk.first * threads
+        if number // threads == other // threads:
+            if on_one_line:
+                return ": use atomics or, between iterations of a loop, a barrier such as __syncthreads()"
+            return ": put a barrier such as __syncthreads() between them"
+        if footprint.access.address.space.name == "shared":
+            return ": put a barrier for the cluster, such as cluster.sync(), between them"
+        return ", which are in different blocks: use atomics, grid.sync() or separate launches"
 
     def unordered_writer(self, footprint: Footprint, piece: int, distance: int) -> str:
         """Return a clause about work of another stream that may still write that place; "" for none."""

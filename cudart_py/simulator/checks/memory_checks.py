@@ -13,7 +13,7 @@ from ..ptx.compiling.analysis.guessed_loads import GuessedLoads
 from ..ptx.compiling.forms import is_relaxed
 from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.syntax.instructions import Vector
-from ..state.memory.records.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
+from ..state.memory.records.shadow import BLOCK_SCOPE, STRONG, THREAD, History, ShadowMemory
 from .accesses import AccessRules, Footprint, MemoryAccess, strength_of
 from .chunk_records import records_of
 from .races.bulk import by_words
@@ -406,15 +406,17 @@ class MemoryChecks:
         span = self._races.span_of(record)
         name = self._races.past.name if span is None else span.name
         mine = self._rules_of(footprint.access).strength
-        if mine & record & STRONG and (mine | record) & BLOCK_SCOPE:
-            strong += _BLOCK_SCOPED
+        is_block_scoped = bool(mine & record & STRONG and (mine | record) & BLOCK_SCOPE)
+        how = f"{name(record, _VERBS[before])}{strong}{_BLOCK_SCOPED if is_block_scoped else ''}"
         if span is not None:
             why = span.remedy
         elif self._rules_of(footprint.access).cached and footprint.access.kind == "ld":
             why = _CACHED
         else:
             why = "nothing orders the two accesses"
-        how = f"{name(record, _VERBS[before])}{strong}"
+            if not is_block_scoped:
+                on_one_line = how.endswith(f" at {self._findings.where(site)}{strong}")
+                why += self._findings.remedy(footprint, piece, record & THREAD, on_one_line=on_one_line)
         what = f"race: it {self._findings.access(footprint, piece)}, which {how}, and {why}"
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
 
