@@ -49,9 +49,21 @@ def test_fma_rounds_once_near_the_least_normal_number() -> None:
     # Half a unit in the last place above or below c, except for low bits that only the exact product has.
     a[::2], b[::2] = (1 + 2.0**-23) * np.float32(2.0**-75), (1 - 2.0**-23) * np.float32(2.0**-75)
     b[::4] *= -1
+    # Half a unit and one unit in the last place of float64, except for even lower bits.
+    x, y, count = *_factors_beyond(2**40 + 2**10, 2**40 + 2**11), COUNT // 8
+    a[:count], b[:count] = x[:count] * np.float32(2.0**-95), y[:count] * np.float32(2.0**-95)
+    c[:count] = np.ldexp(rng.integers(1 << 21, 1 << 22, count) * 2.0, -149)
     result = operation("fma.rn.f32")(a, b, c)
     expected = [ieee_sum(x, y, z, "f32") for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)]
     assert_same_floats(result, expected, a, b, c)
+
+
+def _factors_beyond(least: int, limit: int) -> tuple[Array, Array]:
+    """Return pairs of numbers of 24 bits whose products are from `least` up to but not including `limit`."""
+    x = np.random.default_rng().integers(1 << 17, 1 << 20, 1 << 17)
+    y = -(-least // x)
+    near = x * y < limit
+    return x[near].astype(np.float32), y[near].astype(np.float32)
 
 
 def flush(a: Array) -> Array:

@@ -7,21 +7,25 @@ from cudart_py.simulator.ptx.operations.formats import widen
 from tests.simulator.ptx.operations.references import Array, bits_of, ieee_sum, operation
 
 ONE = {"f16": 0x3C00, "bf16": 0x3F80}
+INFINITY = {"f16": 0x7C00, "bf16": 0x7F80}
 COUNT = 1000
 
 
 def check_fma(kind: str, *operands: Array) -> None:
     lists = [widen(o, kind).astype(np.float64).tolist() for o in operands]
-    expected = [bits_of(ieee_sum(*lane, kind), kind) for lane in zip(*lists, strict=True)]
-    wrong = np.flatnonzero(operation(f"fma.rn.{kind}")(*operands) != np.array(expected, np.uint16))
-    assert wrong.size == 0, [hex(o[wrong[0]]) for o in operands]
+    sums = [ieee_sum(*lane, kind) for lane in zip(*lists, strict=True)]
+    for opcode, expected in ((f"fma.rn.{kind}", sums), (f"fma.rn.relu.{kind}", [0.0 if x <= 0 else x for x in sums])):
+        wrong = np.flatnonzero(operation(opcode)(*operands) != [bits_of(x, kind) for x in expected])
+        assert wrong.size == 0, (opcode, *(hex(o[wrong[0]]) for o in operands))
 
 
 @pytest.mark.parametrize("kind", ONE)
 def test_one_rounding(kind: str) -> None:
-    """The operands are random, or are products near a tie with tiny addends that decide the rounding."""
+    """The operands are random, zeros and infinities, or products near a tie with tiny addends that decide it."""
     rng = np.random.default_rng(4)
     check_fma(kind, *rng.integers(0, 65536, (3, COUNT)).astype(np.uint16))
+    infinity = INFINITY[kind]
+    check_fma(kind, *rng.choice([0, 0x8000, ONE[kind], infinity, infinity | 0x8000], (3, COUNT)).astype(np.uint16))
     a, b = ONE[kind] + rng.integers(0, 40, (2, COUNT))
     c = rng.integers(1, 30, COUNT) | rng.choice([0, 0x8000], COUNT)
     check_fma(kind, *(x.astype(np.uint16) for x in (a, b, c)))

@@ -129,9 +129,8 @@ def finite(kind: str, a: Value) -> Value:
 
 
 def rectified(kind: str, a: Value) -> Value:
-    """Replace negative numbers by +0, and keep NaNs (``.relu``)."""
-    form = FORMATS[kind]
-    return where((a >= form.sign) & (a <= form.sign | form.above), a.like(0), a)
+    """Replace negative numbers by +0 (``.relu``); NaNs, which must be canonical, have no sign."""
+    return where(a >= FORMATS[kind].sign, a.like(0), a)
 
 
 def saturated(kind: str, a: Value) -> Value:
