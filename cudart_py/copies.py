@@ -213,7 +213,7 @@ def _window(
     if 0 not in sizes and sizes[-1] > 1 and region.strides[-1] != itemsize:
         rule = f"have rows of adjacent elements, {itemsize} bytes each"
         raise arguments.unusable(call, name, rule, f"{region.strides[-1]} bytes apart", "use memcpy")
-    offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, region.strides, strict=True))
+    offset = sum(first * step for first, step in zip(start, region.strides, strict=True))
     return region.at(offset)._replace(shape=sizes)
 
 
