@@ -76,26 +76,32 @@ def test_the_highest_pitch_is_the_devices(device):
 @pytest.mark.parametrize(
     ("limit", "to", "source", "expected"),
     [
-        # All rows are copied in one call if their pitch is within the limit.
-        (48, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpy2DAsync": 1}),
-        (48, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpy2DAsync": 1}),
-        (47, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpyDtoDAsync": 5}),
-        (47, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpyDtoDAsync": 5}),
+        # All rows are copied in one call if their pitch is within the limit, which is given in elements.
+        (12, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpy2DAsync": 1}),
+        (12, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpy2DAsync": 1}),
+        (11, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpyDtoDAsync": 5}),
+        (11, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpyDtoDAsync": 5}),
         # The distance between planes may exceed the limit.
-        (40, ((2, 2, 2), ...), ((2, 3, 4), np.s_[:, :2, :2]), {"cuMemcpy3DAsync": 1}),
+        (10, ((2, 2, 2), ...), ((2, 3, 4), np.s_[:, :2, :2]), {"cuMemcpy3DAsync": 1}),
         # Each plane is followed by a gap. Its two axes are 16 rows of one pitch.
         (None, ((3, 5, 4, 10), np.s_[:, :4, :, :8]), ((3, 4, 4, 8), ...), {"cuMemcpy3DAsync": 1}),
         # Axes are merged only if their elements are evenly spaced in both arrays.
         (None, ((4, 5, 6), np.s_[:, :, :4]), ((4, 5, 4), ...), {"cuMemcpy2DAsync": 1}),
         (None, ((4, 6, 6), np.s_[:, :5, :4]), ((4, 5, 6), np.s_[:, :, :4]), {"cuMemcpy3DAsync": 1}),
         (None, ((4, 5, 6), np.s_[:, :, :4]), ((4, 6, 6), np.s_[:, :5, :4]), {"cuMemcpy3DAsync": 1}),
+        # A copy goes forward through its rows, so a reversed axis takes a call per element.
+        (None, ((5, 4, 6), np.s_[:, ::-1, :4]), ((5, 4, 4), ...), {"cuMemcpy2DAsync": 4}),
+        (None, ((5, 4), np.s_[:, ::-1]), ((5, 4), ...), {"cuMemcpy2DAsync": 4}),
+        (None, ((3,), np.s_[::-1]), ((3,), ...), {"cuMemcpyDtoDAsync": 3}),
     ],
 )
-def test_windows_take_as_few_calls_as_their_axes_allow(device, asked, monkeypatch, limit, to, source, expected):
-    monkeypatch.setattr(transfers, "_MAX_PITCH", limit or transfers._MAX_PITCH)
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_windows_take_as_few_calls_as_their_axes_allow(device, asked, monkeypatch, limit, to, source, expected, dtype):
+    if limit is not None:
+        monkeypatch.setattr(transfers, "_MAX_PITCH", limit * np.dtype(dtype).itemsize)
     (shape, inside), (from_shape, taken) = to, source
-    values = np.arange(np.prod(from_shape), dtype=np.int32).reshape(from_shape)
-    x, y = cuda.zeros(shape, np.int32), cuda.to_device(values)
+    values = np.arange(np.prod(from_shape)).reshape(from_shape).astype(dtype)
+    x, y = cuda.zeros(shape, dtype), cuda.to_device(values)
     asked()
     cuda.memcpy(x[inside], y[taken])
     assert asked() == expected

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver.calls import api
 
 KERNELS = """
 extern "C" __global__ void add(float *x, float value) { x[threadIdx.x] += value; }
@@ -212,6 +213,19 @@ def test_a_launch_keeps_its_attributes_as_a_node(kernels, graph):
     programmatic = kernels["cluster_size"].configure(4, 32, programmatic=True).bind(y)
     with pytest.raises(ValueError, match="launches cluster_size with programmatic=True, which nodes cannot have"):
         graph.add(programmatic)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_launch_whose_attributes_cannot_be_set_leaves_no_node(kernels, graph, monkeypatch, error):
+    def fail(*arguments):
+        raise error
+
+    y = cuda.zeros(4, np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "cuGraphKernelNodeSetAttribute", fail)
+        with pytest.raises(error):
+            graph.add(kernels["cluster_size"].configure(4, 32, cluster=2).bind(y))
+    assert len(graph.nodes) == 0
 
 
 def test_a_graph_keeps_the_objects_of_its_nodes_alive(graph, kernels):
