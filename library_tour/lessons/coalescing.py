@@ -62,7 +62,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Two kernels in this lesson sum the rows of the same matrix. They read the same elements, perform the same "
-    "additions and give the same sums. On an H200, one of them reads at 1,008 GB/s and the other at 4,334 GB/s.\n\n"
+    "additions and give the same sums. On an H200, one of them reads at 1,007 GB/s and the other at 4,331 GB/s.\n\n"
     "They differ only in which thread reads which element. That choice determines the speed of almost every "
     "memory-bound kernel.",
     learn=[
@@ -145,8 +145,8 @@ LESSON = Lesson(
         "In the second table, a row has 257 elements on the simulator. One warp per row therefore takes eight loads of "
         "4 sectors and a ninth load of 1 sector for the last element: 3.67 sectors per load on average. Its store "
         "efficiency is 12.5 % because only one lane stores the sum of the row: 4 of the 32 bytes of a sector.",
-        "On the H200, the copy with eight elements per thread runs at 1,119 GB/s when the elements are contiguous, and "
-        "at 4,136 GB/s with a block stride. On the page with pictures, a plot compares the two orders with 1 to 32 "
+        "On the H200, the copy with eight elements per thread runs at 1,120 GB/s when the elements are contiguous, and "
+        "at 4,140 GB/s with a block stride. On the page with pictures, a plot compares the two orders with 1 to 32 "
         "elements per thread. With up to four contiguous elements, the caches still help, because the warp's later "
         "loads find the rest of each sector there.",
     ],

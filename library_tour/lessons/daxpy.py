@@ -34,7 +34,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="How do you know when to stop optimising? On an H200, the kernel in this lesson, a single line of arithmetic, "
-    "moves data at 4,344 GB/s. A plain copy within device memory reaches 4,304 GB/s. There is nothing left to gain, "
+    "moves data at 4,343 GB/s. A plain copy within device memory reaches 4,304 GB/s. There is nothing left to gain, "
     "and no amount of tuning would make the kernel faster.\n\n"
     "*daxpy* computes y = a x + y for vectors of doubles. It is the standard example of a memory-bound kernel, and "
     "most kernels are memory-bound.",

@@ -30,8 +30,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A dot product reads two arrays once, so it should run at the speed of memory. On an H200, the first version "
-    "with shuffles reads at 141 GB/s. With one atomic per block instead of one per warp, it reaches 1,023 GB/s. The "
-    "last version reaches 4,494 GB/s, or 97 % of the limit. CuPy's dot product reaches 1,426 GB/s on the same "
+    "with shuffles reads at 144 GB/s. With one atomic per block instead of one per warp, it reaches 1,102 GB/s. The "
+    "last version reaches 4,491 GB/s, or 97 % of the limit. CuPy's dot product reaches 1,426 GB/s on the same "
     "card.\n\n"
     "This lesson compares two ways to add up the values of a block in a tree: in shared memory and in registers. It "
     "also shows the classic way to hang a GPU: a barrier that not all threads reach.",
@@ -95,15 +95,15 @@ LESSON = Lesson(
     look_at=[
         "Compare the 'atomics' and 'wavefronts' columns. The tree and the version with shuffles and one atomic per "
         "block perform the same number of atomics, but the shuffles need only a fifth of the wavefronts.",
-        "On an H200, however, these two versions both take 8.4 ms. Something else limits them: with one element per "
+        "On an H200, however, these two versions both take 7.8 ms. Something else limits them: with one element per "
         "thread, too few bytes are in flight.",
         "The 'atomics' column counts warp-level instructions. In the first version, such an instruction performs up to "
         "32 additions to the same total, one after another: 2,049 instructions perform 65,539 additions. With one "
         "atomic per warp, a single lane of each warp adds, so 2,056 instructions perform only 2,056 additions. On an "
-        "H200, the first version, which is timed with 1/64 of the elements, reads at 4.55 GB/s, and the other at 141 "
+        "H200, the first version, which is timed with 1/64 of the elements, reads at 4.55 GB/s, and the other at 144 "
         "GB/s.",
-        "The version with one atomic per warp takes 60.9 ms, seven times as long as the version with one per block. "
-        "First count the additions that atomics perform, then everything else.",
+        "The version with one atomic per warp takes 59.7 ms, more than seven times as long as the version with one per "
+        "block. First count the additions that atomics perform, then everything else.",
         "Read the notes for the last rows. The simulator identifies the barrier at which some threads wait while "
         "others have already gone past it. These kernels run only on the simulator, because a GPU might wait forever.",
     ],

@@ -97,9 +97,9 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="On an H200, ten launches of a kernel take 2.01 ms. A host clock that is read right after the calls shows "
-    "0.116 ms. At that speed, the kernel would move data at 46,195 GB/s, more than ten times the rate of a copy within "
-    "the H200's memory. The clock is correct, but it has timed the calls, not the work: a launch only queues a kernel "
-    "and returns.\n\n"
+    "0.235 ms. At that speed, the kernel would move data at 22,800 GB/s, more than five times the rate of a copy "
+    "within the H200's memory. The clock is correct, but it has timed the calls, not the work: a launch only queues a "
+    "kernel and returns.\n\n"
     "The lectures on which the tour is based report 0.043 ms for ten steps, which is wrong for this reason. Events "
     "avoid the mistake, because the device itself records the time. They also let one stream wait for another while "
     "the host continues.",
@@ -148,10 +148,10 @@ LESSON = Lesson(
     ],
     look_at=[
         "The 'done' column is the same with and without a GPU. The work is done only where the host has waited.",
-        "On an H200, events show 2.01 ms for ten launches. With one wait at the end, the host clock shows 2.03 ms. "
-        "With a wait after each launch, it shows 2.13 ms, because the device is idle while the host notices the end "
+        "On an H200, events show 2.01 ms for ten launches. With one wait at the end, the host clock shows 2.06 ms. "
+        "With a wait after each launch, it shows 2.18 ms, because the device is idle while the host notices the end "
         "of a kernel and launches the next one.",
-        "On an H200, events show 4.84 ms for a copy of 268,435,456 bytes. The call alone returns after 0.11 ms.",
+        "On an H200, events show 4.84 ms for a copy of 268,435,456 bytes. The call alone returns after 0.14 ms.",
         "The note for 'result read too early' shows both values that the host reads.",
     ],
     exercise=Exercise(

@@ -40,7 +40,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Matrix multiplication is the one operation that can keep all of a GPU's arithmetic units busy. On an H200, "
-    "cuBLAS multiplies 4,096 x 4,096 matrices at 51 TFLOP/s in single precision, at 386 TFLOP/s with TF32, and at 738 "
+    "cuBLAS multiplies 4,096 x 4,096 matrices at 51 TFLOP/s in single precision, at 394 TFLOP/s with TF32, and at 713 "
     "TFLOP/s in half precision. Half precision is 14 times as fast as single precision, but only about three decimal "
     "digits of its result are correct. A matrix-vector product reads one element for every two operations, so in "
     "double precision it stays below 1 TFLOP/s.\n\n"
@@ -127,11 +127,11 @@ LESSON = Lesson(
         "the product of the operands' norms. For random n x n matrices, that product is about sqrt(n) times the norm "
         "of the result, so here the error relative to the result is about ten times as large. By that measure, TF32 "
         "and half precision keep about three decimal digits, and bfloat16 keeps two.",
-        "On an H200, with 4,096 x 4,096 matrices, the rates are 51 TFLOP/s in single precision, 386 TFLOP/s with TF32 "
-        "and 738 TFLOP/s in half precision. The vector operations, in double precision, stay below 1 TFLOP/s.",
-        "Double precision reaches 58 TFLOP/s, more than single precision, because cuBLAS uses tensor cores for it: "
+        "On an H200, with 4,096 x 4,096 matrices, the rates are 51 TFLOP/s in single precision, 394 TFLOP/s with TF32 "
+        "and 713 TFLOP/s in half precision. The vector operations, in double precision, stay below 1 TFLOP/s.",
+        "Double precision reaches 60 TFLOP/s, more than single precision, because cuBLAS uses tensor cores for it: "
         "their peak is 67 TFLOP/s, while ordinary instructions reach at most 33 TFLOP/s in double precision.",
-        "On an H200, the product with bias and GELU takes 2.71 ms with the fused epilogue and 2.78 ms with separate "
+        "On an H200, the product with bias and GELU takes 2.72 ms with the fused epilogue and 2.79 ms with separate "
         "kernels. The product alone takes 2.67 ms.",
         "When the stop runs on a GPU, the page with pictures also has a plot of the rates against the matrix size. "
         "Below a few hundred rows, a product cannot fill the device, and the limit is the host time per call, shown in "

@@ -115,7 +115,7 @@ LESSON = Lesson(
         "On an H200, with 1,003 temperatures, 100 bound launches keep the host busy for 386 µs and are done after 392 "
         "µs. The graph keeps the host busy for 3 µs and is done after 109 µs. The loop inside the kernel is done "
         "after 10 µs.",
-        "On an H200, with 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.8 ms and "
+        "On an H200, with 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.9 ms and "
         "78.7 ms. The loop inside the kernel takes 2.2 ms.",
         "The 'Recorded work' table is the same with and without a GPU. The 'capture' row shows that a capture "
         "runs nothing. The 'launched twice' row shows that each launch starts from what is in the array at that "

@@ -37,11 +37,11 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A step of heat diffusion uses every cell of the plate five times: once for itself and once for each "
-    "neighbour. Yet on an H200, the best kernel in this stop runs at 4,216 GB/s, 98 % of the speed of a plain copy, "
+    "neighbour. Yet on an H200, the best kernel in this stop runs at 4,196 GB/s, 97 % of the speed of a plain copy, "
     "which reads each cell once. The obvious kernel reaches 53 %. The textbook remedy, a tile in shared memory, is "
     "slower still and reaches 37 %.\n\n"
-    "The second half of this lesson is about output. Writing 24 frames to a file takes 905 ms if computing, copying "
-    "and writing take turns. It takes 590 ms if they overlap, only 3 % more than computing alone.",
+    "The second half of this lesson is about output. Writing 24 frames to a file takes 878 ms if computing, copying "
+    "and writing take turns. It takes 556 ms if they overlap, only 3 % more than computing alone.",
     learn=[
         "explain why a step reads one copy of the plate and writes another, and what the bounds check is for.",
         "say where a cell that several neighbours need can come from: a cache, shared memory or a register.",
@@ -140,11 +140,11 @@ LESSON = Lesson(
         "cells, and most of the instructions are executed by warps without a cell. On the H200, the same number of "
         "threads shares 268 million cells.",
         "On an H200, one thread per cell reaches 53.0 % of the rate of a copy, the tile reaches 36.7 %, and the kernel "
-        "that moves down the rows reaches 98.0 %.",
-        "On an H200, the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,427 GB/s with "
+        "that moves down the rows reaches 97.5 %.",
+        "On an H200, the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,385 GB/s with "
         "many blocks.",
-        "On an H200, 24 frames take 905 ms if the stages run one after another, and 590 ms if they overlap. The steps "
-        "alone take 575 ms, so copying and writing are almost entirely hidden.",
+        "On an H200, 24 frames take 878 ms if the stages run one after another, and 556 ms if they overlap. The steps "
+        "alone take 540 ms, so copying and writing are almost entirely hidden.",
     ],
     exercise=Exercise(
         task="Each cell becomes `(above + 2 cell + below) / 4`. Where there is no cell above or below, the cell itself "

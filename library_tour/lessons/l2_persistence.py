@@ -99,8 +99,8 @@ LESSON = Lesson(
     why="When a kernel reads a large array once and a small one again and again, the large one displaces the small one "
     "from the L2 cache. CUDA offers two remedies: a hint in the kernel, and an access policy on the stream. The "
     "policy keeps the small array in a reserved part of L2.\n\n"
-    "Their effects differ. On an H200, the hint raises the rate from 4,788 to 6,082 GB/s, more than memory itself "
-    "delivers. With the policy, the rate hardly changes: it is 4,812 GB/s. This lesson shows how both work, and why "
+    "Their effects differ. On an H200, the hint raises the rate from 4,791 to 6,085 GB/s, more than memory itself "
+    "delivers. With the policy, the rate hardly changes: it is 4,818 GB/s. This lesson shows how both work, and why "
     "you should measure before you rely on either.",
     learn=[
         "mark data that is read only once, so that it does not displace other data.",
@@ -157,12 +157,12 @@ LESSON = Lesson(
         "L2, which always replaces the least recently used line. The 'model' plot shows the hit rate against the size "
         "of the weights. With a hit ratio of 1, the rate falls as soon as the weights exceed the part set "
         "aside. With a tuned ratio, it falls slowly.",
-        "The H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to "
-        "4,113 GB/s.",
+        "The H200 gains most from `__ldcs`: 6,085 GB/s instead of 4,791. The streaming policy lowers the rate to "
+        "4,094 GB/s.",
         "On the H200, weights that fit are read about as fast without a policy as with a persisting one. Its L2 does "
         "not replace lines the way the model does.",
-        "On the H200, large weights gain a little from a persisting policy (4,752 instead of 4,456 GB/s), and less "
-        "from the tuned ratio (4,520 GB/s).",
+        "On the H200, large weights gain a little from a persisting policy (4,763 instead of 4,461 GB/s), and less "
+        "from the tuned ratio (4,523 GB/s).",
     ],
     exercise=Exercise(
         task="Write `run_persisting(work, array, stream, device, requested)`. It sets aside `requested` bytes of L2. "

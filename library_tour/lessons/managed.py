@@ -40,8 +40,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="With managed memory you need no copies at all. The host writes an array, a kernel reads it, and the driver "
-    "moves the data. The cost depends on one line of code: on an H200, a kernel that reads 268 MB takes 33 ms if the "
-    "pages move when they are touched, and 5.6 ms with a prefetch before the launch. An explicit copy plus the kernel "
+    "moves the data. The cost depends on one line of code: on an H200, a kernel that reads 268 MB takes 39 ms if the "
+    "pages move when they are touched, and 5.7 ms with a prefetch before the launch. An explicit copy plus the kernel "
     "takes 5.1 ms.\n\n"
     "If the array is already on the device, the kernel takes 0.2 ms. Whether pages must move matters more than "
     "anything else.",
@@ -122,12 +122,12 @@ LESSON = Lesson(
     look_at=[
         "Without a GPU, the counters are the same in all rows with one step, because the kernel executes the same "
         "instructions wherever the pages are. Only the times differ.",
-        "On an H200, page faults bring the array to the kernel at 8 GB/s, and a prefetch does so at 48 GB/s. A copy "
+        "On an H200, page faults bring the array to the kernel at 7 GB/s, and a prefetch does so at 47 GB/s. A copy "
         "from pinned memory, followed by the kernel, reaches 53 GB/s.",
-        "Prefetching in pieces during the long kernel takes 6.9 ms on an H200. Prefetching first and computing "
-        "afterwards takes 9.5 ms.",
-        "On an H200, the host reads pages on the device at 3.9 GB/s through page faults, at 4.9 GB/s after a prefetch, "
-        "and at 9.9 GB/s if they are read-mostly, because the host then has its own copy.",
+        "Prefetching in pieces during the long kernel takes 7.1 ms on an H200. Prefetching first and computing "
+        "afterwards takes 9.7 ms.",
+        "On an H200, the host reads pages on the device at 4.0 GB/s through page faults, at 5.2 GB/s after a prefetch, "
+        "and at 10.6 GB/s if they are read-mostly, because the host then has its own copy.",
     ],
     exercise=Exercise(
         task="Write `advanced(x, y, steps)`. The function uses the stop's kernel to advance the elements of `x` and "

@@ -53,8 +53,8 @@ LESSON = Lesson(
     why="On an H200, a load from memory takes about 660 clock cycles. A thread that adds two elements must wait that "
     "long for them. The GPU is fast anyway, because while one warp waits, others run: up to 64 warps fit on each "
     "multiprocessor.\n\n"
-    "The number of resident warps determines the speed. The same copy reaches 2,147 GB/s with blocks of 32 threads, "
-    "and 3,048 GB/s with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, "
+    "The number of resident warps determines the speed. The same copy reaches 2,144 GB/s with blocks of 32 threads, "
+    "and 3,044 GB/s with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, "
     "and shows how to compute how many warps fit.",
     learn=[
         "compute the **occupancy** of a kernel: its resident warps as a fraction of those that a multiprocessor can "
@@ -75,8 +75,8 @@ LESSON = Lesson(
     "In every cycle, the multiprocessor's schedulers pick warps that are ready to run. Latency is hidden as long as "
     "there is always such a warp.\n\n"
     "**Little's law** says how many bytes are enough: bytes in flight = latency x bandwidth. An H200 reads at 4,618 "
-    "GB/s, which is 17.7 bytes per cycle for each of its 132 multiprocessors at 1.98 GHz. 662 cycles x 17.7 bytes per "
-    "cycle is about 11,700 bytes per multiprocessor. A multiprocessor's 2,048 threads, with one 4-byte load each, have "
+    "GB/s, which is 17.7 bytes per cycle for each of its 132 multiprocessors at 1.98 GHz. 652 cycles x 17.7 bytes per "
+    "cycle is about 11,500 bytes per multiprocessor. A multiprocessor's 2,048 threads, with one 4-byte load each, have "
     "8,192 bytes in flight, so even full occupancy is not enough here. With 16-byte loads it is.\n\n"
     "Rule of thumb: use 128 to 256 threads per block, check the limiter, and then give each thread more loads in "
     "flight.",
@@ -131,9 +131,9 @@ LESSON = Lesson(
         "threads. In addition, a block's 400 bytes often begin within a sector, so that the warps touch 16 % more "
         "sectors.",
         "In the 'Copying with more and more threads' table, the rate grows with the number of bytes in flight. On an "
-        "H200, 270,336 threads reach 3,052 GB/s with 4-byte loads, and 3,970 GB/s with 16-byte loads. That many "
+        "H200, 270,336 threads reach 3,044 GB/s with 4-byte loads, and 3,980 GB/s with 16-byte loads. That many "
         "threads fill the device, so only more bytes per thread can help.",
-        "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
+        "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 280 from the L2 cache and 652 "
         "from memory. Without a GPU, the table shows the number of loads instead. No step shows the "
         "kernel of the 'registers' row: it computes the same chain of indices without loading anything.",
         "The 'L2 cache, all threads' row does not measure a chain: all threads read from the L2 cache at once, as "

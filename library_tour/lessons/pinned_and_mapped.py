@@ -40,7 +40,7 @@ LESSON = Lesson(
     why="Must data be copied to the device before a kernel can use it? No. A kernel can read host memory in place, "
     "across the link. On an H200, summing 134 MB this way takes 2.6 ms, and a copy followed by the kernel takes 2.5 "
     "ms. The two are nearly equal, and the first needs no device memory.\n\n"
-    "Read the same data eight times, and the picture changes: 21 ms in place, against 2.8 ms with one copy. Write "
+    "Read the same data eight times, and the picture changes: 21 ms in place, against 2.7 ms with one copy. Write "
     "results back, and it changes again: 3.2 ms in place, against 5.0 ms with copies. This stop shows when to "
     "read data in place and when to copy it.",
     learn=[
@@ -96,7 +96,7 @@ LESSON = Lesson(
         "The 'link MB' column shows how much data crosses the link. Mapped data that is read 8 times crosses it 8 "
         "times, and copied data crosses it once.",
         "Compare the 'pinned, copied' and 'mapped, in place' rows in the three tables. On an H200, the two take "
-        "nearly the same time for one read. Eight reads take 2.8 ms with a copy and 21 ms in place. Reading once and "
+        "nearly the same time for one read. Eight reads take 2.7 ms with a copy and 21 ms in place. Reading once and "
         "writing results back takes 5.0 ms with copies and 3.2 ms in place.",
         "The 'registered, in place' row reads an ordinary NumPy array whose pages are pinned temporarily. Such an "
         "array need not start at a 32-byte boundary. If it does not, the 'sectors/load' column, which is available "

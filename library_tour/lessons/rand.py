@@ -39,8 +39,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A simulation is only as good as its random numbers, and often it spends more time on them than on anything "
-    "else. On an H200, cuRAND's Philox generator fills memory at 3,626 GB/s, 78 % of the write bandwidth, while MTGP32 "
-    "reaches 665 GB/s. In your own kernel, Philox reaches 4,137 GB/s, and there the numbers need not go to memory at "
+    "else. On an H200, cuRAND's Philox generator fills memory at 3,624 GB/s, 77 % of the write bandwidth, while MTGP32 "
+    "reaches 665 GB/s. In your own kernel, Philox reaches 4,158 GB/s, and there the numbers need not go to memory at "
     "all.\n\n"
     "For integrals, random numbers may not even be the best choice. With 65,536 quasi-random points, the error of this "
     "stop's integral is about 1,900 times smaller than with the same number of random points.",
@@ -63,19 +63,19 @@ LESSON = Lesson(
     "the length of a sequence before it repeats. If a sequence can start at any position, the argument `offset` of "
     "`curand_init` and of `Generator` sets the position. The rates are those at which a call fills memory on an "
     "H200.\n\n"
-    "- `philox`: 64 bytes per thread, any position, 3,626 GB/s. The state contains a 128-bit counter, so the "
+    "- `philox`: 64 bytes per thread, any position, 3,624 GB/s. The state contains a 128-bit counter, so the "
     "period is at least 2^128.\n"
-    "- `xorwow`: 48 bytes per thread, any position, 1,078 GB/s. The period is 2^192 - 2^32. It is cuRAND's default.\n"
-    "- `mrg32k3a`: 48 bytes per thread, any position, 1,442 GB/s. The period is 2^191. In a kernel, it reaches only "
-    "483 GB/s, and XORWOW 1,460.\n"
+    "- `xorwow`: 48 bytes per thread, any position, 1,075 GB/s. The period is 2^192 - 2^32. It is cuRAND's default.\n"
+    "- `mrg32k3a`: 48 bytes per thread, any position, 1,440 GB/s. The period is 2^191. In a kernel, it reaches only "
+    "483 GB/s, and XORWOW 1,457.\n"
     "- `mtgp32`: a Mersenne Twister for GPUs with 4,112 bytes per block, shared by up to 256 threads. It has no "
     "offsets. It reaches 665 GB/s, and its period is 2^11213 - 1.\n"
-    "- `mt19937`: the classic Mersenne Twister, which kernels cannot use. It has no offsets. It reaches 3,232 GB/s, "
+    "- `mt19937`: the classic Mersenne Twister, which kernels cannot use. It has no offsets. It reaches 3,219 GB/s, "
     "and its period is 2^19937 - 1.\n"
     "- `sobol` and `sobol64`: quasi-random numbers of 32 and 64 bits; 140 and 536 bytes per thread and dimension, any "
-    "position, 3,500 and 3,080 GB/s. The first point is 0 in all dimensions. Only `bits` returns that "
+    "position, 3,523 and 3,069 GB/s. The first point is 0 in all dimensions. Only `bits` returns that "
     "0: `uniform` returns numbers greater than 0, for this point 1.2e-10 in single precision.\n"
-    "- `scrambled_sobol` and `scrambled_sobol64`: the same sizes, any position, 3,498 and 2,826 GB/s. The numbers are "
+    "- `scrambled_sobol` and `scrambled_sobol64`: the same sizes, any position, 3,523 and 2,828 GB/s. The numbers are "
     "scrambled: each dimension starts at a constant of its own, not at 0.\n\n"
     "The rule of thumb: draw as many numbers per call as memory allows, or draw them in the kernel that uses them. Use "
     "Philox unless you have a reason not to.",
@@ -122,7 +122,7 @@ LESSON = Lesson(
     look_at=[
         "For a generator, the 'error' column does not show a computational error. It shows by how many standard "
         "deviations chi squared exceeds its mean, which may be a few even for good random numbers.",
-        "On an H200, Philox reaches 78 % of the write bandwidth, and 88 % in a kernel. MTGP32 reaches 14 %.",
+        "On an H200, Philox reaches 77 % of the write bandwidth, and 89 % in a kernel. MTGP32 reaches 14 %.",
         "When the stop runs on a GPU, the page with pictures also has a plot of the rate against the number of random "
         "numbers per call. Up to about ten thousand numbers, a call takes as long as an empty one.",
         "In the plot for the integral, on the same page, the error falls as 1/sqrt(n) with random points, and almost "

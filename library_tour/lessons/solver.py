@@ -32,8 +32,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Two questions determine how to solve a dense system: how much does it cost, and how many digits of the result "
-    "can you trust? On an H200, a Cholesky factorization of a matrix with 2,048 rows takes 1.0 ms in double precision, "
-    "and solving with LU takes 6.4 ms. A singular value decomposition takes 124 ms for a matrix with half as many "
+    "can you trust? On an H200, a Cholesky factorization of a matrix with 2,048 rows takes 1.3 ms in double precision, "
+    "and solving with LU takes 6.7 ms. A singular value decomposition takes 145 ms for a matrix with half as many "
     "rows.\n\n"
     "The second question matters more. This stop solves a system whose residual is as small as it can be, and whose "
     "solution is nevertheless wrong in the first digit.",
@@ -114,10 +114,10 @@ LESSON = Lesson(
         "but the solution is wrong in its first digit.",
         "In the plot, on the page with pictures, the error of the solution follows the condition number times the "
         "machine epsilon. The residual does not.",
-        "On an H200 in double precision, the singular value decomposition of a matrix with 1,024 rows takes 124 ms. "
-        "That is 128 times as long as the Cholesky factorization of a matrix with 2,048 rows.",
-        "The 'host us' column shows how long the host needs for a call to nvmath: 7,046 microseconds, about as long as "
-        "the 6.98 ms that the solution takes.",
+        "On an H200 in double precision, the singular value decomposition of a matrix with 1,024 rows takes 145 ms. "
+        "That is 115 times as long as the Cholesky factorization of a matrix with 2,048 rows.",
+        "The 'host us' column shows how long the host needs for a call to nvmath: 7,390 microseconds, about as long as "
+        "the 7.42 ms that the solution takes.",
         "The 'sparse direct, cuDSS' row factorizes a sparse matrix with nvmath. It needs a GPU and the cuDSS library, "
         "which was not installed when the times of the H200 were recorded.",
     ],

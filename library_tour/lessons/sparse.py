@@ -47,7 +47,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="Matrices from grids, networks and finite elements consist almost entirely of zeros. The Laplacian on a 2,048 "
     "x 2,048 grid has 4 million rows. As a dense matrix in double precision, it would need 141 TB. As a sparse matrix "
-    "it needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
+    "it needs 0.3 GB, and an H200 multiplies it by a vector in 0.093 ms.\n\n"
     "The choice of format matters. The same product runs at 57 % of the speed of a copy if rows are stored one after "
     "another (CSR), and at 79 % if they are stored in slices that suit the lanes of a warp (SELL).",
     learn=[
@@ -123,7 +123,7 @@ LESSON = Lesson(
     ],
     look_at=[
         "On an H200, SELL runs at 79 % of the rate of a copy, COO at 76 %, and CSR at only 57 %, because rows of five "
-        "elements keep few lanes busy. COO reads more bytes, so it is still slower than SELL: 0.123 ms against 0.094 "
+        "elements keep few lanes busy. COO reads more bytes, so it is still slower than SELL: 0.123 ms against 0.093 "
         "ms.",
         "On an H200, an iteration costs the host 4 µs if it is launched as one graph, and 114 µs if it is made up of "
         "separate calls.",

@@ -144,7 +144,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     why="An H200 can copy at 55 GB/s in each direction over its link to the host, and compute at the same time. A "
     "program that copies in, computes and copies out in a single stream does only one of the three at a time. For the "
-    "array in this stop, that takes 66.9 ms. In four streams, the same copies and kernels take 27.2 ms. That is 98.9 % "
+    "array in this stop, that takes 67.2 ms. In four streams, the same copies and kernels take 27.6 ms. That is 98.4 % "
     "of the speed that the slowest stage reaches alone. No kernel got faster. The work was merely queued so that "
     "independent parts can overlap.",
     learn=[
@@ -211,11 +211,11 @@ LESSON = Lesson(
         "The model's table can be computed without a GPU. With two copy engines, eight pieces take 24 units in one "
         "stream and 10 units in four streams. In two streams they take 13, because three stages need at least three "
         "streams.",
-        "On an H200, one stream takes 66.9 ms, two streams take 35.2 ms, and four streams take 27.2 ms. Depth-first "
+        "On an H200, one stream takes 67.2 ms, two streams take 35.2 ms, and four streams take 27.6 ms. Depth-first "
         "and breadth-first order are equally fast there, because the H200 has a copy engine for each direction.",
-        "On an H200, eight kernels of 4 blocks each take 9.05 ms in one stream and 1.14 ms in eight streams.",
-        "On an H200, the short kernel finishes after 26.7 ms at the lowest priority, at the same time as the long "
-        "one. At the highest priority, it finishes after 0.2 ms.",
+        "On an H200, eight kernels of 4 blocks each take 9.04 ms in one stream and 1.14 ms in eight streams.",
+        "On an H200, the short kernel finishes after 26.8 ms at the lowest priority, at the same time as the long "
+        "one. At the highest priority, it finishes after 0.1 ms.",
     ],
     exercise=Exercise(
         task="The `transform` function copies a pinned array to the device in eight pieces, runs a kernel on each "

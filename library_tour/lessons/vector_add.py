@@ -41,8 +41,8 @@ def covers(vectors: str, size: int, launches: Sequence[cuda.profiling.LaunchProf
 
 LESSON = Lesson(
     why="Adding two vectors is the smallest useful GPU program, and it already holds a surprise. On an H200, a kernel "
-    "adds 67 million pairs of floats in 0.32 ms. Copying the input to the device and the sum back takes 29 ms, about "
-    "90 times as long.\n\n"
+    "adds 67 million pairs of floats in 0.33 ms. Copying the input to the device and the sum back takes 33 ms, about "
+    "100 times as long.\n\n"
     "So the kernel is rarely the whole story. A GPU pays off when data stays in its memory while many kernels work on "
     "it. This stop goes through one complete computation and times every phase.",
     learn=[
@@ -87,8 +87,8 @@ LESSON = Lesson(
     look_at=[
         "The 'MB' column shows how much data each phase allocates, moves or frees. The launch moves the most, because "
         "the kernel reads two vectors and writes one.",
-        "On the H200, the launch also has by far the highest rate, 2,513 GB/s, because it uses the device's own "
-        "memory. The copies cross the link and reach 31 and 23 GB/s. The lesson `copies` shows what limits them. The "
+        "On the H200, the launch also has by far the highest rate, 2,462 GB/s, because it uses the device's own "
+        "memory. The copies cross the link and reach 28 and 20 GB/s. The lesson `copies` shows what limits them. The "
         "limit given with the table is the rate of a copy within device memory, so it applies only to the launch.",
         "The stop runs the computation twice and times the second run. The first one also pays for one-time setup, "
         "such as loading the kernel onto the device.",

@@ -1,11 +1,12 @@
 """Every lesson is complete; the solution of its exercise passes the checks, and the starting code fails them."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from library_tour import answers, excerpts, lesson, stops
+from library_tour import answers, excerpts, lesson, recorded, stops
 from library_tour.lesson import Lesson
 
 NAMES = stops.names()
@@ -68,6 +69,38 @@ def test_every_lesson_is_complete_and_the_code_of_its_steps_is_found():
         steps = [step.name for step in of.steps]
         assert len(set(steps)) == len(steps), name
         assert {step.compared_with for step in of.steps} <= {"", *steps}, name
+
+
+# A figure in a lesson that may have been measured.
+FIGURE = re.compile(r"(?<![\w.,])(\d[\d,]*(?:\.\d+)?)\s(?:GB/s|TFLOP/s|ms)\b")
+# A figure that differs from all recorded ones by a relative error in between is an old measurement of one of them. The
+# figures of two runs on the same GPU differ by less, and different quantities by more.
+LEAST_ERROR, MOST_ERROR = 0.015, 0.06
+
+
+def numbers(recorded: object) -> Iterator[float]:
+    if isinstance(recorded, dict | list):
+        for value in recorded.values() if isinstance(recorded, dict) else recorded:
+            yield from numbers(value)
+    elif isinstance(recorded, int | float) and recorded:
+        yield recorded
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lesson_gives_no_older_figures_than_the_recorded_run_below_it(name):
+    stop = recorded.stop(name)
+    found = list(numbers([stop["rows"], stop["tables"], stop["limit"]]))
+    found += [number * scale for number in found for scale in (1000, 1e-3)]
+    for text in texts(lesson.load(name)):
+        for figure in FIGURE.finditer(text):
+            digits = figure[1].replace(",", "")
+            # The value of the last digit that counts: 100 for 4,100, and 0.1 for 4.1.
+            unit = 10.0 ** -(len(digits.partition(".")[2]) or len(digits.rstrip("0")) - len(digits))
+            errors = [abs(number - float(digits)) for number in found]
+            error = min(errors, default=0)
+            assert error <= max(LEAST_ERROR * float(digits), unit / 2) or error > MOST_ERROR * float(digits), (
+                f"{figure[0]} is now {found[errors.index(error)]:,.6g}, in: {text}"
+            )
 
 
 SLOW = "rand"  # compiles cuRAND's headers twice
