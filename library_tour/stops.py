@@ -31,7 +31,7 @@ def names() -> tuple[str, ...]:
 def module_name(name: str) -> str:
     """Return the full module name of a stop; raise UnknownStopError for a name that no stop has."""
     if name not in names():
-        near = difflib.get_close_matches(name, names(), n=3, cutoff=0.6)
+        near = difflib.get_close_matches(name, names(), n=3, cutoff=0.7)
         near += [stop for stop in names() if name and name in stop and stop not in near]
         hint = f"did you mean {' or '.join(near)}?" if near else "`library-tour list` lists all stops"
         raise UnknownStopError(f"there is no stop {name!r}: {hint}")

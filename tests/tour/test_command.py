@@ -82,6 +82,7 @@ def test_what_the_driver_cannot_do_is_no_failure_but_a_size_too_small_is(only_st
     [
         (["run", "transpos"], "no stop 'transpos': did you mean transpose?"),
         (["run", "zzz"], "`library-tour list`"),
+        (["run", "overlap"], "no stop 'overlap': `library-tour list`"),
         (["run", "--size", "0"], "--size"),
         (["run", "--size", "many"], "--size"),
         (["list", "--route", "shortest"], "the routes are first-day"),
