@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
-from ..operations.matrices import ELEMENTS, Fragment
+from ..operations.matrices import Fragment
+from ..syntax.types import type_size
 from .forms import Form
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
@@ -34,22 +33,21 @@ def fragment_length(form: Form, place: int) -> int:
     count = next((_MATRICES[word] for word in form.words if word in _MATRICES), 0)
     if count:
         return count
-    fragment = _fragment_at(form, place)
-    size = _element_size(fragment.kind)
-    return fragment.count * size // max(size, 4)
+    return _fragment_at(form, place).registers
 
 
 def register_type(form: Form, place: int) -> str:
     """Return the type of the registers of an operand."""
-    return "b64" if _SHAPE.search(form.opcode) and _element_size(_fragment_at(form, place).kind) == 8 else "b32"
+    return type_of_registers(_fragment_at(form, place).kind) if _SHAPE.search(form.opcode) else "b32"
+
+
+def type_of_registers(kind: str) -> str:
+    """Return the type of registers that hold elements of a type: one each, or several narrow ones."""
+    return f"b{8 * max(type_size(kind), 4)}"
 
 
 def _fragment_at(form: Form, place: int) -> Fragment:
     return fragment_of(form) if form.words[0] in ("load", "store") else fragments_of(form)[place]
-
-
-def _element_size(kind: str) -> int:
-    return np.dtype(ELEMENTS[kind]).itemsize
 
 
 def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
@@ -76,5 +74,5 @@ def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
 def _fragment_by_rows(matrix: str, kind: str, extent: tuple[int, int]) -> Fragment:
     """Return a fragment in which each group of four lanes holds one of every eight rows."""
     # In d and c, each lane holds pairs of adjacent elements; in a and b, adjacent elements that fill one register.
-    side = 2 if matrix in "cd" else max(4 // _element_size(kind), 1)
+    side = 2 if matrix in "cd" else max(4 // type_size(kind), 1)
     return Fragment(kind, *extent, extent[0] * extent[1] // 32, side, matrix == "b")

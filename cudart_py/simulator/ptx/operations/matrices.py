@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,16 @@ class Fragment:
     count: int
     side: int = 0
     by_columns: bool = False
+
+    @property
+    def size(self) -> int:
+        """The size of an element in bytes."""
+        return np.dtype(ELEMENTS[self.kind]).itemsize
+
+    @property
+    def registers(self) -> int:
+        """The number of registers per lane."""
+        return self.count * self.size // max(self.size, 4)
 
 
 # The bytes of a row of the matrices that `ldmatrix` and `stmatrix` move.
@@ -106,11 +116,9 @@ def from_registers(registers: Sequence[Array], kind: str) -> Array:
 
 
 def to_registers(elements: Array, kind: str) -> list[Array]:
-    """Return the registers of elements of the shape (lanes, count); narrow ones are packed."""
+    """Return the registers of elements of the shape (lanes, count), as bits; narrow ones are packed."""
     table = np.ascontiguousarray(elements, ELEMENTS[kind])
-    if table.itemsize < 4:
-        table = table.view(np.uint32)
-    return list(np.ascontiguousarray(table.T))
+    return list(np.ascontiguousarray(table.view(f"u{max(table.itemsize, 4)}").T))
 
 
 def unit_of(fragment: Fragment, by_columns: bool) -> np.dtype[Any]:
@@ -120,6 +128,40 @@ def unit_of(fragment: Fragment, by_columns: bool) -> np.dtype[Any]:
     """
     dtype = np.dtype(ELEMENTS[fragment.kind])
     return np.dtype("u4") if dtype.itemsize < 4 and fragment.by_columns == by_columns else dtype
+
+
+@lru_cache
+def lines(fragment: Fragment, by_columns: bool) -> tuple[Array, Array]:
+    """Return the row of each unit of each lane, and the index in that row; or the column and the index in it."""
+    each = unit_of(fragment, by_columns).itemsize // fragment.size
+    row, column = np.divmod(places(fragment).T[::each], fragment.columns)
+    return (column, row) if by_columns else (row, column)
+
+
+class RowPiece(NamedTuple):
+    """What the lanes access in rows with ``ldmatrix`` or ``stmatrix``: `size` bytes from byte `within` of a register.
+
+    Each lane's piece is `offsets` bytes after the beginning of the row whose address one of `lanes` gives.
+    """
+
+    register: int
+    within: int
+    size: int
+    lanes: Array
+    offsets: Array
+
+
+@lru_cache
+def row_pieces(count: int, transposed: bool) -> list[RowPiece]:
+    """Return the pieces of `count` matrices: one word per register, or two halves of a column if transposed."""
+    group, place = np.divmod(np.arange(_LANES), _GROUP)
+    if not transposed:
+        return [RowPiece(number, 0, 4, _ROWS * number + group, 4 * place) for number in range(count)]
+    return [
+        RowPiece(number, 2 * half, 2, _ROWS * number + 2 * place + half, 2 * group)
+        for number in range(count)
+        for half in range(2)
+    ]
 
 
 def multiply(

@@ -20,10 +20,11 @@ from ..operations.matrices import (
     ELEMENTS,
     Fragment,
     add_product,
+    lines,
     matrices,
     multiply,
     numbers,
-    places,
+    row_pieces,
     to_registers,
     turned,
     unit_of,
@@ -186,14 +187,11 @@ def _addresses(
 ) -> list[Address | Mixed]:
     """Return the addresses of each lane's first unit, of its second, and so on."""
     by_columns, steps = distance
-    wide = np.asarray(steps).astype(np.int64)
-    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
-    elements = unit_of(fragment, by_columns).itemsize // size
+    wide, warps = np.asarray(steps).astype(np.int64), group.n // _LANES
     found = []
-    for indices in places(fragment).T[::elements]:
-        row, column = np.divmod(np.tile(indices, group.n // _LANES), fragment.columns)
-        place = column * wide + row if by_columns else row * wide + column
-        found.append(group.chunk.memory.place(group, space, np.asarray(base + (place * size).astype(base.dtype))))
+    for major, minor in zip(*lines(fragment, by_columns), strict=True):
+        distances = (np.tile(major, warps) * wide + np.tile(minor, warps)) * fragment.size
+        found.append(group.chunk.memory.place(group, space, np.asarray(base + distances.astype(base.dtype))))
     return found
 
 
@@ -243,21 +241,14 @@ def _counted(rows: Address, count: int) -> MatrixRows:
 
 
 def _pieces_of_rows(rows: Address, count: int, transposed: bool, registers: Sequence[Array]) -> list[MatrixPiece]:
-    """Return the parts of rows that lanes access: one word per register, or two halves of a column if transposed."""
-    every = np.arange(rows.group.n)
-    lane = every % _LANES
-    first, group, place = every - lane, lane // _WORDS, lane % _WORDS
+    """Return the parts of rows that lanes access."""
+    warps = rows.group.n // _LANES
+    first = np.repeat(_LANES * np.arange(warps), _LANES)
     found = []
-    for number in range(count):
-        start = first + _ROWS * number
-        if not transposed:
-            value = (registers[number],) if registers else ()
-            found.append(MatrixPiece(rows.moved(start + group, 4 * place), 4, number, 0, value))
-            continue
-        for half in range(2):
-            value = ((registers[number] >> (16 * half)).astype(np.uint16),) if registers else ()
-            address = rows.moved(start + 2 * place + half, 2 * group)
-            found.append(MatrixPiece(address, 2, number, 2 * half, value))
+    for number, within, size, lanes, offsets in row_pieces(count, transposed):
+        address = rows.moved(first + np.tile(lanes, warps), np.tile(offsets, warps))
+        values = ((registers[number] >> 8 * within).astype(f"u{size}"),) if registers else ()
+        found.append(MatrixPiece(address, size, number, within, values))
     return found
 
 

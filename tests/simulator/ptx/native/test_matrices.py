@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.forms import Form
-from cudart_py.simulator.ptx.compiling.fragments import fragment_of, fragments_of
+from cudart_py.simulator.ptx.compiling.fragments import fragment_of, fragments_of, type_of_registers
 from cudart_py.simulator.ptx.compiling.opcode_table.matrix_opcodes import MATRIX_ROWS
 from cudart_py.simulator.ptx.operations.matrices import ELEMENTS
+from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels
 from tests.simulator.ptx.spellings import spellings
 
@@ -41,16 +42,6 @@ FEW = {(FORMS[opcode].row, FORMS[opcode].types[:2]): opcode for opcode in BY_TYP
 REST = [opcode for opcode in PRODUCTS if opcode not in FEW]
 
 
-def register(kind: str) -> str:
-    """Return the type of the registers of a fragment."""
-    return kind if kind in ("f32", "f64") else "b32"
-
-
-def count(fragment: Any) -> int:
-    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
-    return fragment.count * size // max(size, 4)
-
-
 def words(rng: np.random.Generator, kind: str, number: int) -> NDArray[Any]:
     """Draw the bytes of elements: random ones, small ones, special ones, and in some trials only zeros."""
     dtype = np.dtype(ELEMENTS[kind])
@@ -74,16 +65,16 @@ def kernel(form: Form) -> str:
     fragments = fragments_of(form)
     names, text = [], ""
     for letter, fragment in zip("dabc", fragments, strict=True):
-        kind, number = register(fragment.kind), count(fragment)
-        size = 8 if kind == "f64" else 4
+        kind, number = type_of_registers(fragment.kind), fragment.registers
+        size = type_size(kind)
         text += f".reg .{kind} {letter}<{number}>; .reg .b64 p{letter}; ld.param.u64 p{letter}, [p+{8 * len(names)}];"
         text += f"mad.wide.u32 p{letter}, t, {size * number}, p{letter};"
         if letter != "d":
             text += "".join(f"ld.global.{kind} {letter}{n}, [p{letter}+{size * n}];" for n in range(number))
         names.append("{" + ", ".join(f"{letter}{n}" for n in range(number)) + "}")
     text += f"{form.opcode} {', '.join(names)};"
-    kind, number = register(fragments[0].kind), count(fragments[0])
-    size = 8 if kind == "f64" else 4
+    kind, number = type_of_registers(fragments[0].kind), fragments[0].registers
+    size = type_size(kind)
     text += "".join(f"st.global.{kind} [pd+{size * n}], d{n};" for n in range(number))
     return f"{HEAD}.visible .entry k(.param .align 8 .b8 p[32]) {{ .reg .b32 t; mov.u32 t, %tid.x; {text} }}"
 
@@ -109,11 +100,11 @@ def compare_products(opcode: str, rng: np.random.Generator) -> None:
     form = FORMS[opcode]
     kernels = Kernels(load_module(kernel(form)))
     fragments = fragments_of(form)
-    sizes = [THREADS * count(one) * (8 if register(one.kind) == "f64" else 4) for one in fragments]
+    sizes = [THREADS * one.registers * max(one.size, 4) for one in fragments]
     out = kernels.zeros(sizes[0], np.uint8)
     for _ in range(6):
         given = [
-            kernels.put(words(rng, one.kind, size // np.dtype(ELEMENTS[one.kind]).itemsize))
+            kernels.put(words(rng, one.kind, size // one.size))
             for one, size in zip(fragments[1:], sizes[1:], strict=True)
         ]
         expected, found = both(kernels, out, sizes[0], np.array([out, *given], np.uint64))
@@ -125,9 +116,9 @@ def test_loads_and_stores_agree(opcode, rng):
     """Each form accesses a random state space at a random stride."""
     form, space = FORMS[opcode], str(rng.choice(["global", "shared"]))
     fragment = fragment_of(form)
-    kind, number = register(fragment.kind), count(fragment)
+    kind, number = type_of_registers(fragment.kind), fragment.registers
     stages = {"global", "shared", "shared::cta"}
-    each = 8 if kind == "f64" else 4
+    each = type_size(kind)
     opcode = opcode.replace(next(iter(stages.intersection(form.words)), "?"), space)
     registers = "{" + ", ".join(f"r{n}" for n in range(number)) + "}"
     moves = "".join(
@@ -136,7 +127,7 @@ def test_loads_and_stores_agree(opcode, rng):
         for n in range(number)
     )
     # Rows of bytes must begin at multiples of four bytes.
-    stride = int(rng.choice([32, 40, 36 if np.dtype(ELEMENTS[fragment.kind]).itemsize == 1 else 34]))
+    stride = int(rng.choice([32, 40, 36 if fragment.size == 1 else 34]))
     size = 64 * stride * 4
     shared = f".shared .align 16 .b8 room[{size}];"
     copy = "".join(

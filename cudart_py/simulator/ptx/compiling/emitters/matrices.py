@@ -12,12 +12,10 @@ from ...operations.matrices import Fragment
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Symbol, Vector
 from ...syntax.types import dtype_of
 from ..forms import Form
-from ..fragments import fragment_length, fragment_of, fragments_of
+from ..fragments import fragment_length, fragment_of, fragments_of, type_of_registers
 from ..writer import Writer, spread
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
-# The NumPy types of registers that hold one element. Other registers hold several narrow elements, as bits.
-_SINGLE = {"f32": "f4", "f64": "f8", "s32": "i4"}
 
 
 def access_units(w: Writer, i: Instruction, form: Form) -> None:
@@ -89,13 +87,13 @@ def bind_fragment(w: Writer, fragment: Fragment) -> str:
 def registers(w: Writer, operand: Operand, kind: str) -> str:
     """Return source code for a list of arrays, one per register of a fragment."""
     assert isinstance(operand, Vector)
-    dtype = _SINGLE.get(kind, "u4")
+    dtype = dtype_of(type_of_registers(kind))
     return f"[{', '.join(spread(w.typed(item, dtype), dtype) for item in operand.items)}]"
 
 
 def write_registers(w: Writer, destination: Operand, call: str, kind: str) -> None:
     """Assign the list of arrays that a call returns to the registers of a fragment."""
-    w.write_all(destination, call, _SINGLE.get(kind, "u4"))
+    w.write_all(destination, call, dtype_of(type_of_registers(kind)))
 
 
 def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:

@@ -20,7 +20,7 @@ from ...instructions import matrices
 from ...instructions.matrices import Factor
 from ...instructions.values import Value as Typed
 from ...instructions.values import value_type
-from ...operations.matrices import ELEMENTS, Fragment, first_places, places
+from ...operations.matrices import Fragment, first_places, places
 from ..layout import LANES
 from ..vectors import F32, F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
 from .frame import begin, each_number, element, when
@@ -141,15 +141,12 @@ def gathered(b: Builder, raws: Sequence[Value], fragment: Fragment, wanted: NDAr
 
 def _loaded(b: Builder, pointer: Value, fragment: Fragment) -> list[Value]:
     """Return the registers of a fragment from memory, as integers."""
-    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
-    kind = vector(I64 if size == 8 else I32)
-    count = fragment.count * size // max(size, 4)
-    return vectors_at(b, pointer, kind, count)
+    return vectors_at(b, pointer, vector(I64 if fragment.size == 8 else I32), fragment.registers)
 
 
 def elements_of(b: Builder, registers: Sequence[Value], fragment: Fragment) -> list[Typed]:
     """Return the elements in the registers of a fragment, as bit patterns or numbers."""
-    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    size = fragment.size
     type = value_type(fragment.kind)
     found = []
     for raw in registers:

@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
-from numpy.typing import NDArray
 
 from ...compiling.forms import Form
-from ...compiling.fragments import fragment_length, fragment_of, fragments_of
-from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, first_places, places, unit_of
+from ...compiling.fragments import fragment_length, fragment_of, fragments_of, type_of_registers
+from ...operations.matrices import (
+    HALVES,
+    ROW_BYTES,
+    Fragment,
+    RowPiece,
+    first_places,
+    lines,
+    places,
+    row_pieces,
+    unit_of,
+)
 from ...syntax.instructions import Immediate, Instruction, Operand, Vector
 from ...windows import SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, Fault
 from ..library.accesses import joined, loaded_type
 from ..library.frame import fault_if
 from ..library.matrices import elements_of, packed, vector_bytes, vectors_at
-from ..vectors import I16, I32, I64, Builder, integer_like, lane_type, vector
+from ..vectors import I16, I32, I64, Builder, lane_type, vector
 from .memory import located
 
 if TYPE_CHECKING:
@@ -27,8 +36,6 @@ if TYPE_CHECKING:
 Value = Any
 
 _ALL = 0xFFFFFFFF
-# The types of registers that hold one element; others hold narrow elements, as bits.
-_SINGLE = {"f32": "f32", "f64": "f64", "s32": "s32"}
 # The matrices of `ldmatrix` and `stmatrix`: the number of rows, and of words per row.
 _ROWS, _WORDS = 8, 4
 
@@ -40,13 +47,13 @@ def multiply_matrices(e: Emitter, i: Instruction, form: Form) -> None:
     fragments = fragments_of(form)
     pointers = []
     for operand, fragment in zip(i.operands, fragments, strict=True):
-        kind = integer_like(lane_type(_register_type(fragment.kind)))
+        kind = lane_type(type_of_registers(fragment.kind))
         pointers.append(b.alloca(ir.ArrayType(vector(kind), len(_items(operand)))))
     for operand, fragment, pointer in list(zip(i.operands, fragments, pointers, strict=True))[1:]:
         for number, value in enumerate(_registers(e, operand, fragment.kind)):
             b.store(value, b.at(pointer, vector_bytes(value.type) * number), align=64)
     e.call(f"mma.{form.opcode}", ir.VoidType(), *pointers)
-    kind = vector(integer_like(lane_type(_register_type(fragments[0].kind))))
+    kind = vector(lane_type(type_of_registers(fragments[0].kind)))
     found = vectors_at(b, pointers[0], kind, len(_items(i.operands[0])))
     _write(e, i.operands[0], found, fragments[0].kind)
 
@@ -90,9 +97,8 @@ def access_units(e: Emitter, i: Instruction, form: Form) -> None:
 
 def _are_adjacent(fragment: Fragment, by_columns: bool) -> bool:
     """Return whether the units of each lane are words that are adjacent in memory for every stride."""
-    major, minor = _lines(fragment, by_columns)
-    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
-    following = (np.diff(minor, axis=0) * size == 4).all() and not np.diff(major, axis=0).any()
+    major, minor = lines(fragment, by_columns)
+    following = (np.diff(minor, axis=0) * fragment.size == 4).all() and not np.diff(major, axis=0).any()
     return bool(following) and len(minor) > 1
 
 
@@ -108,19 +114,12 @@ def _units(e: Emitter, i: Instruction, form: Form, fragment: Fragment, by_column
         steps = b.const(kind, given[0].value)
     else:
         steps = b.resized(e.value(given[0], "u32"), kind, False)
-    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    size = fragment.size
     found = []
-    for major, minor in zip(*_lines(fragment, by_columns), strict=True):
+    for major, minor in zip(*lines(fragment, by_columns), strict=True):
         distance = b.add(b.mul(b.each(kind, (major * size).tolist()), steps), b.each(kind, (minor * size).tolist()))
         found.append(b.add(base, distance))
     return space, found
-
-
-def _lines(fragment: Fragment, by_columns: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the row of each unit of each lane, and the index in that row; or the column and the index in it."""
-    each = unit_of(fragment, by_columns).itemsize // np.dtype(ELEMENTS[fragment.kind]).itemsize
-    row, column = np.divmod(places(fragment).T[::each], fragment.columns)
-    return (column, row) if by_columns else (row, column)
 
 
 # --- rows of ldmatrix and stmatrix
@@ -139,18 +138,18 @@ def access_rows(e: Emitter, i: Instruction, form: Form) -> None:
     e.accessed = True
     if loads:
         if e.checking is not None:
-            for address, size, _ in _pieces(e, rows, count, transposed):
-                e.check("load", "shared", address, size, 1, site)
+            for piece in row_pieces(count, transposed):
+                e.check("load", "shared", _address(e, rows, piece), piece.size, 1, site)
         loaded = e.call("load.shared.8.2", loaded_type(8, 2), e.context, rows, e.mask, I32(site))
         pair = [b.extract_value(loaded, index) for index in range(2)]
         _write(e, i.operands[0], _moved(b, pair, *_fragments(count, transposed), transposed), "b16")
         return
     registers = _registers(e, i.operands[1], "b16")
-    for address, size, (number, half) in _pieces(e, rows, count, transposed):
-        value = registers[number]
-        if size == 2:
-            value = b.trunc(b.lshr(value, b.const(I32, 16 * half)), vector(I16))
-        e.check("store", "shared", address, size, 1, site, [value])
+    for piece in row_pieces(count, transposed):
+        value = registers[piece.register]
+        if piece.size == 2:
+            value = b.trunc(b.lshr(value, b.const(I32, 8 * piece.within)), vector(I16))
+        e.check("store", "shared", _address(e, rows, piece), piece.size, 1, site, [value])
     held, wanted = reversed(_fragments(count, transposed))
     words = _moved(b, registers, held, wanted, transposed)
     e.call("store.shared.4.4", ir.VoidType(), e.context, rows, I32(_counted(count)), I32(site), *words)
@@ -178,21 +177,9 @@ def _counted(count: int) -> int:
     return (1 << _ROWS * count) - 1
 
 
-def _pieces(e: Emitter, rows: Value, count: int, transposed: bool) -> list[tuple[Value, int, tuple[int, int]]]:
-    """Return the pieces of rows that each lane reads or writes: addresses, size in bytes, and register and half."""
-    b, lane = e.b, np.arange(LANES)
-    group, place = lane // _WORDS, lane % _WORDS
-    found = []
-    for number in range(count):
-        start = _ROWS * number
-        if not transposed:
-            address = b.add(_shuffled(e, rows, start + group), b.each(I32, (4 * place).tolist()))
-            found.append((address, 4, (number, 0)))
-            continue
-        for half in range(2):
-            address = b.add(_shuffled(e, rows, start + 2 * place + half), b.each(I32, (2 * group).tolist()))
-            found.append((address, 2, (number, half)))
-    return found
+def _address(e: Emitter, rows: Value, piece: RowPiece) -> Value:
+    """Return the address of a piece for each lane."""
+    return e.b.add(_shuffled(e, rows, piece.lanes), e.b.each(I32, piece.offsets.tolist()))
 
 
 def _fragments(count: int, transposed: bool) -> tuple[Fragment, Fragment]:
@@ -209,7 +196,7 @@ def _moved(b: Builder, registers: Sequence[Value], held: Fragment, wanted: Fragm
         row, column = np.divmod(numbers, wanted.columns)
         numbers = (row // _ROWS * _ROWS + column) * wanted.columns + row % _ROWS
     lanes, items = np.divmod(first_places(held)[numbers], held.count)
-    element = ir.IntType(8 * np.dtype(ELEMENTS[held.kind]).itemsize)
+    element = ir.IntType(8 * held.size)
     each = registers[0].type.element.width // element.width
     half = max(1, len(registers) // 2)
     sides = [joined(b, list(side)) for side in (registers[:half], registers[-half:])]
@@ -238,17 +225,12 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items
 
 
-def _register_type(kind: str) -> str:
-    return _SINGLE.get(kind, "b32")
-
-
 def _registers(e: Emitter, operand: Operand, kind: str) -> list[Value]:
     """Return the registers of a fragment, as integers."""
-    return [e.b.as_integer(e.value(item, _register_type(kind))) for item in _items(operand)]
+    return [e.value(item, type_of_registers(kind)) for item in _items(operand)]
 
 
 def _write(e: Emitter, operand: Operand, registers: Sequence[Value], kind: str) -> None:
     """Assign integers to the registers of a fragment."""
-    type = _register_type(kind)
     for item, value in zip(_items(operand), registers, strict=True):
-        e.write(item, e.b.as_type(value, lane_type(type)), type)
+        e.write(item, value, type_of_registers(kind))
