@@ -321,5 +321,5 @@ def _for_host_code(log: str, code: str, *, header_is_missing: bool) -> list[str]
             "array.to_host() replace cudaMalloc and cudaMemcpy"
         ]
     if refused:
-        return ["mark functions that kernels call __device__, and remove the host functions"]
+        return ["mark kernels __global__ and the functions that they call __device__, and remove the host functions"]
     return []

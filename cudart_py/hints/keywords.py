@@ -61,6 +61,7 @@ KEYWORDS: dict[str, dict[str, str]] = {
         "name_expressions": "write names=",
         **dict.fromkeys(("opts", "flags", "compile_options"), "write options="),
         "include_dirs": "write include=",
+        **dict.fromkeys(("fastmath", "use_fast_math"), "write fast_math="),
         "defines": "write define=",
         "backend": "NVRTC is the only compiler",
         "nvcc": "NVRTC is the only compiler",
@@ -195,6 +196,9 @@ _PADDED_COPY = "write axis= before the axis; for another length n, copy x into c
 
 # What to write instead of more positional arguments than a function takes.
 POSITIONAL: dict[str, str] = {
+    **dict.fromkeys(
+        ("empty", "full", "to_device", "zeros"), "write stream= before the stream, and leave out the order"
+    ),
     "DeviceArray.copy_from": "write stream= before the stream",
     "DeviceArray.to_host": "write stream= before the stream",
     "LuFactors.solve": "write op= before the operation",

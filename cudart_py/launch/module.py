@@ -280,7 +280,8 @@ class Module(Handle):
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
     """Return the end of the sentence about an unknown name, with a similar known name if there is one."""
-    near = arguments.nearest(name, known)
+    in_namespace = (other for other in known if other.rpartition("::")[2] == name)
+    near = next(in_namespace, None) or arguments.nearest(name, known)
     return "." if near is None else f"; did you mean {near!r}?"
 
 

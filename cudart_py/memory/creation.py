@@ -20,7 +20,7 @@ from .pools import MemoryPool
 def empty(
     shape: Shape,
     dtype: DTypeLike = np.float64,
-    *,
+    *surplus: Never,
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
     **foreign: Never,
@@ -32,22 +32,22 @@ def empty(
     Raises OutOfMemoryError, with the sizes, if there is not enough memory, and ValueError if the pool and the stream
     belong to different devices.
     """
-    if foreign:
-        raise unexpected("empty", (), foreign)
+    if surplus or foreign:
+        raise unexpected("empty", surplus, foreign)
     return allocate_array("empty", shape, dtype, stream, pool)
 
 
 def zeros(
     shape: Shape,
     dtype: DTypeLike = np.float64,
-    *,
+    *surplus: Never,
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
     **foreign: Never,
 ) -> DeviceArray:
     """Allocate an array, like `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
-    if foreign:
-        raise unexpected("zeros", (), foreign)
+    if surplus or foreign:
+        raise unexpected("zeros", surplus, foreign)
     return _zeros("zeros", shape, dtype, stream, pool)
 
 
@@ -55,7 +55,7 @@ def full(
     shape: Shape,
     value: Any,
     dtype: DTypeLike | None = None,
-    *,
+    *surplus: Never,
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
     **foreign: Never,
@@ -64,8 +64,8 @@ def full(
 
     Raises ValueError if the value does not fit the dtype.
     """
-    if foreign:
-        raise unexpected("full", (), foreign)
+    if surplus or foreign:
+        raise unexpected("full", surplus, foreign)
     if dtype is None:
         dtype = arguments.host_array("full", "value", value).dtype
     kind = arguments.dtype("full", "dtype", dtype)
@@ -100,7 +100,7 @@ def _like(call: str, other: Any, stream: Stream | None) -> tuple[tuple[int, ...]
 def to_device(
     host: ArrayLike,
     dtype: DTypeLike | None = None,
-    *,
+    *surplus: Never,
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
     **foreign: Never,
@@ -111,8 +111,8 @@ def to_device(
     order of the source. Returns once the source may be changed again, unless both a `stream` and a pinned source are
     given.
     """
-    if foreign:
-        raise unexpected("to_device", (), foreign)
+    if surplus or foreign:
+        raise unexpected("to_device", surplus, foreign)
     if isinstance(host, DeviceArray):
         raise arguments.wrong_type("to_device", "host", "a host array", host, "use DeviceArray.copy for a device array")
     if not isinstance(host, np.ndarray) and hasattr(host, "tocsr"):

@@ -86,7 +86,10 @@ SOURCES = [
         f"{FILL}void launch(float* x) {{ fill<float><<<1, 1>>>(x); }}",
         'module["fill"][grid, block, shared_bytes',
     ),
-    (f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}", "mark functions that kernels call __device__"),
+    (
+        f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}",
+        "mark kernels __global__ and the functions that they call __device__",
+    ),
     *(
         (name, f"write pathlib.Path({name.strip()!r})")
         for name in ("saxpy.cu", "kernels/my saxpy.cuh", "saxpy.h", "saxpy.hpp", "saxpy.cpp\n")

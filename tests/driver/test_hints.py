@@ -201,6 +201,10 @@ def test_arguments_in_the_order_of_cudas_functions_say_what_to_write(device: cud
         "memcpy2d": (x, 16, host, 16, 16, 4, 1),
         "memcpy3d": (x, host, (1, 4, 4), 1),
         "memset": (x, 0, 64),
+        "empty": (4, np.float32, cuda.legacy_default),
+        "full": (4, 1, np.float32, cuda.legacy_default),
+        "to_device": (host, np.float32, cuda.legacy_default),
+        "zeros": (4, np.float32, "C"),
     }
     of_libraries = {name for name in POSITIONAL if name.partition(".")[0] in libraries.__all__}
     assert calls.keys() == POSITIONAL.keys() - of_libraries

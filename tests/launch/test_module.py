@@ -20,6 +20,8 @@ def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
     assert "nothing" not in module
     assert "saxpy" in list(module)
     assert {"saxpy", "deep::pair"} <= {*module._ipython_key_completions_()}
+    with pytest.raises(cuda.errors.NotFoundError, match="no kernel is named 'pair'; did you mean 'deep::pair'"):
+        module["pair"]
     with pytest.raises(
         cuda.errors.NotFoundError, match=r"no kernel is named 'saxpi'; did you mean 'saxpy'\?.*deep::pair"
     ):
