@@ -9,7 +9,7 @@ Recorded outputs of an H200 agree bit for bit. They don't show when ``cvt.ftz.f3
 
 from __future__ import annotations
 
-from .floats import finish, flushed, saturate
+from .floats import canonical, finish, flushed, saturate
 from .halves import finished, halves_of, joined
 from .number_formats import formats
 from .number_formats.rounding import direct, rounded, to_integral, two_sum
@@ -117,19 +117,26 @@ def float_to_float(
     relu: bool = False,
     satfinite: bool = False,
 ) -> Value:
-    """``cvt`` between floats of 16, 32 and 64 bits: round once, or to an integer, which is then exact."""
+    """``cvt`` between floats of 16, 32 and 64 bits: round once, or to an integer, which is then exact.
+
+    Conversions to and from double precision keep the sign of a NaN and as much of its payload as fits.
+    """
     x = _single_or_double(kind, a, ftz)
     if integral:
         x = to_integral(x, integral)
     if to in ("f16", "bf16"):
         return finished(to, formats.narrow(to, x, None, rounding), sat=sat, relu=relu, satfinite=satfinite)
+    if to == x.type:
+        return finish(flushed(x, ftz) if to == "f32" else x, x, sat=sat)
     if to == "f32":
-        return finish(flushed(x, ftz) if x.type == "f32" else rounded(x, None, rounding, ftz), sat=sat)
-    if x.type == "f64":
-        return finish(x, x, sat=sat)
-    # Widening keeps the pattern of a NaN.
-    wide = x.as_number("f64")
-    return saturate(wide) if sat else wide
+        result = rounded(x, None, rounding, ftz)
+        result = rarely(is_nan(x), where(is_nan(x), x.as_number("f32"), result), result)
+    elif kind == "f16":
+        result = formats.half_to_double(a, x)
+    else:
+        # Flushing is an operation of single precision.
+        result = (canonical(x) if ftz else x).as_number("f64")
+    return saturate(result) if sat else result
 
 
 def to_tf32(a: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bool = False) -> Value:

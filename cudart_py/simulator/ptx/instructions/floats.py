@@ -40,6 +40,13 @@ def finish(result: Value, *operands: Value, sat: bool = False) -> Value:
     return result.of(result.builder.quiet(result.raw, *(operand.raw for operand in operands)))
 
 
+def canonical(a: Value) -> Value:
+    """Replace NaNs of single precision by the hardware's."""
+    # NaNs are found by comparing integers: with a comparison of floats, LLVM would drop their replacement.
+    nan = (a.bits & 0x7FFFFFFF) > 0x7F800000
+    return rarely(is_nan(a), where(nan, a.bits.like(_NAN_F32), a.bits).read_as("f32"), a)
+
+
 def saturate(a: Value) -> Value:
     """Clamp to the range from +0 to 1, NaN becoming +0."""
     return a.of(a.builder.saturate(a.raw))
@@ -127,10 +134,7 @@ def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
         return finish(root(x) if rounding == "rn" else double_rounding.sqrt(x, rounding), a)
     # As for quotients, 53 bits decide every rounding. The root of a number that isn't subnormal isn't subnormal either.
     result = root(x) if rounding == "rn" else narrow(root(x.as_number("f64")), None, rounding)
-    # NaNs are found by comparing integers: with a comparison of floats, LLVM would drop their replacement.
-    nan = (result.bits & 0x7FFFFFFF) > 0x7F800000
-    mended = where(nan, result.bits.like(_NAN_F32), result.bits).read_as("f32")
-    return finish(rarely(is_nan(result), mended, result))
+    return finish(canonical(result))
 
 
 # --- extremes and signs -------------------------------------------------------------------------------------------
@@ -170,13 +174,13 @@ def copysign(a: Value, b: Value) -> Value:
 
 
 def abs_(a: Value, *, ftz: bool = False) -> Value:
-    """``abs``: clear the sign; a NaN keeps its pattern."""
-    return flushed(abs(a), ftz)
+    """``abs``: clear the sign. The hardware adds zero, so NaNs become those of an addition."""
+    return finish(flushed(abs(a), ftz), a)
 
 
 def neg(a: Value, *, ftz: bool = False) -> Value:
-    """``neg``: flip the sign; a NaN keeps its pattern."""
-    return flushed(-a, ftz)
+    """``neg``: flip the sign. The hardware adds zero, so NaNs become those of an addition."""
+    return finish(flushed(-a, ftz), a)
 
 
 def testp(relation: str, a: Value) -> Value:

@@ -137,6 +137,12 @@ def flush(pattern: int, bits: int, width: int) -> int:
     return pattern if pattern & (sign - 1) >> bits << bits else pattern & sign
 
 
+def signed(change: Callable[[int], int], pattern: int, width: int) -> int:
+    """Change the sign of a single- or double-precision number as an H200 does, which changes no sign of a NaN."""
+    infinity, nan = {32: (0x7F800000, 0x7FFFFFFF), 64: (0x7FF << 52, pattern | 1 << 51)}[width]
+    return nan if pattern & (1 << width - 1) - 1 > infinity else change(pattern)
+
+
 def permute(a: int, b: int, selector: int) -> int:
     joined = (b << 32 | a).to_bytes(8, "little")
     nibbles = [selector >> 4 * i & 15 for i in range(4)]
@@ -353,14 +359,17 @@ for _type, _bits in (("f32", 23), ("f64", 52), ("f16", 10), ("bf16", 7)):
     _size = {"f32": 32, "f64": 64}.get(_type, 16)
     _sign, _operand = 1 << _size - 1, _type if _size > 16 else "b16"
     for _name, _change in {"abs": lambda a, s: a & s - 1, "neg": lambda a, s: a ^ s}.items():
-        CASES[f"{_name}.{_type} d, a"] = (f"b{_size}", _operand, lambda a, f=_change, s=_sign: f(a, s))
+        _change = partial(_change, s=_sign)
+        if _size > 16:
+            _change = partial(signed, _change, width=_size)
+        CASES[f"{_name}.{_type} d, a"] = (f"b{_size}", _operand, _change)
         if _size == 16:
             CASES[f"{_name}.{_type}x2 d, a"] = (
-                "b32", "b32", lambda a, f=_change, s=_sign: f(a >> 16, s) << 16 | f(a & 0xFFFF, s)
+                "b32", "b32", lambda a, f=_change: f(a >> 16) << 16 | f(a & 0xFFFF)
             )  # fmt: skip  # a row of a table
         if _type in ("f32", "f16"):
             CASES[f"{_name}.ftz.{_type} d, a"] = (
-                f"b{_size}", _operand, lambda a, f=_change, how=(_bits, _size): f(flush(a, *how), 1 << how[1] - 1)
+                f"b{_size}", _operand, lambda a, f=_change, how=(_bits, _size): f(flush(a, *how))
             )  # fmt: skip  # a row of a table
     if _size > 16:
         for _name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):

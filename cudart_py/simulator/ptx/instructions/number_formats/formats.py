@@ -88,6 +88,14 @@ def to_single(kind: str, a: Value, ftz: bool = False) -> Value:
     return rarely(size >= above, where(size >= above, special, scaled), scaled).read_as("f32")
 
 
+def half_to_double(a: Value, single: Value) -> Value:
+    """Widen a pattern of f16, whose number is `single`, to double precision, in which a NaN keeps its payload."""
+    number = single.as_number("f64")
+    bits = a.to("u64")
+    nan = (bits & 0x8000) << 48 | (bits & 0x3FF | 0x1FFE00) << 42
+    return rarely(is_nan(single), where(is_nan(single), nan.read_as("f64"), number), number)
+
+
 def nearest(kind: str, a: Value, *, finite: bool = False) -> Value:
     """Round single precision to patterns, to nearest even.
 
