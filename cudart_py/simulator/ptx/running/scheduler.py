@@ -325,9 +325,12 @@ class Chunk:
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
         """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group.
 
+        Before a group initialises or invalidates a barrier in memory, it becomes the oldest one.
         A group that is alone has no other group to wait for. A debugger must notice that it never ends.
         """
         group.pc = target
+        if self._ready and group.code.blocks[source].gives_way:
+            group.epoch = 1 + max(other.epoch for groups in self._ready.values() for other in groups)
         if target <= source and (not alone or self.state.stepped or self._others):
             waiting = self.program.loop_waiting(group.code, target, source)
             if waiting:

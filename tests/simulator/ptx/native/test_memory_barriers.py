@@ -122,6 +122,39 @@ def test_a_deadlock_has_the_same_report(monkeypatch: pytest.MonkeyPatch) -> None
     assert "672 threads wait" in kernels.fault("k", 7, 96, 0, kernels.zeros(96, np.uint64), steps=None)
 
 
+REUSED = (
+    HEAD
+    + """.visible .entry k(.param .u64 results, .param .u32 reuser) {{
+    .shared .align 8 .b64 barrier;
+    .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p;
+    ld.param.u64 %d1, [results]; ld.param.u32 %r2, [reuser];
+    mov.u32 %r1, %tid.x; mad.wide.u32 %d1, %r1, 4, %d1;
+    setp.eq.u32 %p, %r1, 0; @%p mbarrier.init.shared.b64 [barrier], 96;
+    bar.sync 0;
+    mbarrier.arrive.shared.b64 %d2, [barrier];
+wait: mbarrier.try_wait.shared.b64 %p, [barrier], %d2; @!%p bra wait;
+    setp.ne.u32 %p, %r1, %r2; @%p bra done;
+    {reuse}
+done: bar.sync 0;
+    st.global.u32 [%d1], 1;
+    ret;
+}}
+"""
+)
+
+
+@pytest.mark.parametrize("reuse", ["mbarrier.inval.shared.b64 [barrier];", "mbarrier.init.shared.b64 [barrier], 7;"])
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_a_thread_that_reuses_a_barrier_leaves_no_other_thread_waiting_there(engine: str, reuse: str) -> None:
+    """On a GPU, the end of a phase wakes all threads that wait for it, before any of them can reuse the barrier."""
+    kernels = Kernels(load_module(REUSED.format(reuse=reuse)), engine=engine)
+    for reuser in (0, 32, 95):
+        results = kernels.zeros(96, np.uint32)
+        kernels.launch("k", 1, 96, results, np.uint32(reuser))
+        assert kernels.get(results, 96, np.uint32).all()
+    assert engine == "numpy" or not kernels.program("k").unsupported_reason
+
+
 BULK = """.visible .entry k(.param .u64 in, .param .u64 out, .param .u64 sizes) {
     .shared .align 16 .b8 words[8192];
     .shared .align 8 .b64 bar;

@@ -71,6 +71,9 @@ class Block:
     waiting: Waiting = Waiting.NEVER
     # Whether the block is in a loop that only waits at barriers in memory.
     waits: bool = False
+    # Whether other lanes get a turn after the block, because the next one initialises or invalidates a barrier in
+    # memory. The lanes that wait for the barrier's last phase, which has ended, must find that out first, as on a GPU.
+    gives_way: bool = False
 
     @property
     def first(self) -> Instruction | None:
@@ -216,7 +219,7 @@ class Code:
         """Split the function into basic blocks.
 
         A block begins at a label, at and after a guarded instruction, after an instruction that ends a block, and at an
-        instruction for which lanes must converge.
+        instruction for which lanes must converge or before which they give way.
         """
         instructions = self.function.instructions
         starts = {0, *self.function.labels.values()}
@@ -226,18 +229,19 @@ class Code:
                 starts |= {index, index + 1}
             if _ending(instruction):
                 starts.add(index + 1)
-            if row.converges:
+            if row.converges or _gives_way(instruction):
                 starts.add(index)
         ordered = sorted(start for start in starts if start < len(instructions))
         runs = pairwise([*ordered, len(instructions)])
         most = 1 if self.stepped else _MOST_IN_BLOCK
         ordered = [place for start, end in runs for place in range(start, end, most)]
-        # A guarded instruction gets an extra block before it, with a branch around the instruction.
+        # A guarded instruction gets an extra block before it, with a branch around the instruction. So does, without a
+        # branch, an instruction before which lanes give way.
         number: dict[int, int] = {}
         count = 0
         for start in ordered:
             number[start] = count
-            count += 2 if _is_guarded(instructions[start]) else 1
+            count += 1 + _is_guarded(instructions[start]) + _gives_way(instructions[start])
         number[len(instructions)] = count
         labels = {name: number[index] for name, index in self.function.labels.items()}
         blocks: list[Block] = []
@@ -246,10 +250,11 @@ class Code:
             if _is_guarded(body[0]):
                 guard = body[0].guard
                 assert guard is not None
-                skip = Terminator(
-                    "branch", body[0], (len(blocks) + 2, len(blocks) + 1), self.slot(guard.name), not guard.negated
-                )
+                after = len(blocks) + 2 + _gives_way(body[0])
+                skip = Terminator("branch", body[0], (after, len(blocks) + 1), self.slot(guard.name), not guard.negated)
                 blocks.append(Block(len(blocks), [], skip))
+            if _gives_way(body[0]):
+                blocks.append(Block(len(blocks), [], Terminator("next", body[0], (len(blocks) + 1,)), gives_way=True))
             blocks.append(self._block(len(blocks), body, labels))
         # Falling off the end of a function returns.
         blocks.append(Block(len(blocks), [], Terminator("exit" if self.is_entry else "return")))
@@ -376,6 +381,12 @@ def _ending(instruction: Instruction) -> str:
 def _is_guarded(instruction: Instruction) -> bool:
     """Return whether an instruction needs a branch around it because of its guard; a branch itself doesn't."""
     return instruction.guard is not None and form_of(instruction).row.ends != "branch"
+
+
+def _gives_way(instruction: Instruction) -> bool:
+    """Return whether an instruction initialises or invalidates a barrier in memory."""
+    form = form_of(instruction)
+    return form.row.access == "mbarrier" and form.words[0] in ("init", "inval")
 
 
 def _storage(register_type: str) -> str:

@@ -158,19 +158,32 @@ class Flow:
         b.position_at_end(schedule.idle)
         if self.spins:
             yields: Value = I1(0)
-            for number in self._loops.waiting():
+            for number in self._resumed():
                 word = schedule.word(ASIDE, number)
                 lanes = b.load(word, typ=I32)
                 some = b.icmp_unsigned("!=", lanes, I32(0))
                 with when(b, some):
                     b.store(I32(0), word)
                     schedule.push(number, lanes)
-                    if not self._loops.only_waits(number):
+                    if self._loops.polls(number):
                         b.set_word(self.context, Context.YIELDS, I64(POLLS))
                 yields = b.or_(yields, some)
             with when(b, yields):
                 b.ret(I32(Status.YIELDED))
         b.ret(I32(Status.DONE))
+
+    def _resumed(self) -> list[int]:
+        """Return the blocks at which lanes that stood aside go on."""
+        after = [
+            place.instance.numbers[place.block.terminator.targets[0]]
+            for number, place in enumerate(self.layout.places)
+            if self._gives_way(number)
+        ]
+        return sorted({*self._loops.waiting(), *after})
+
+    def _gives_way(self, number: int) -> bool:
+        """Return whether other lanes get a turn after a block, so that they leave the barriers at which they wait."""
+        return self.waits and self.layout.places[number].block.gives_way
 
     # --- one block
 
@@ -364,6 +377,10 @@ class Flow:
 
     def _go(self, number: int, target: int, lanes: Value) -> None:
         b, schedule = self.b, self.schedule
+        if self._gives_way(number):
+            self._stand_aside(target, lanes)
+            b.branch(schedule.dispatch)
+            return
         if target > number:
             schedule.go(target, lanes)
             return
@@ -383,7 +400,7 @@ class Flow:
         return b.icmp_unsigned(">=", spins, I32(turns))
 
     def _stand_aside(self, target: int, lanes: Value) -> None:
-        """Make lanes that go back to `target` wait until other lanes have had a turn."""
+        """Make lanes that go to `target` wait until other lanes have had a turn."""
         schedule = self.schedule
         self.b.store(I32(0), schedule.head(Head.SPINS))
         schedule.add_lanes(schedule.word(ASIDE, target), lanes)

@@ -161,9 +161,9 @@ class Loops:
         """Return the first blocks of loops that may wait for other lanes."""
         return sorted({target for number, target in self.edges if self.turns(number, target)})
 
-    def only_waits(self, number: int) -> bool:
-        """Return whether the loops that begin with a block, if they wait for other lanes, wait only at barriers."""
-        return self._layout.places[number].block.waits
+    def polls(self, number: int) -> bool:
+        """Return whether loops that begin with a block may wait for other lanes otherwise than at barriers."""
+        return number in self.waiting() and not self._layout.places[number].block.waits
 
     def load(self) -> bool:
         """Return whether a loop loads from memory that other lanes may store to, even if it isn't known to wait."""
