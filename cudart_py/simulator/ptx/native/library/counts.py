@@ -18,15 +18,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, WORKSPACE_WINDOW
+from ...windows import SHARED_WINDOW
 from ..layout import LANES, Count
 from ..vectors import I8, I32, I64, PTR, Builder, vector
 from .frame import Spilled, begin, each_active, when
-from .hosts import address_type, safe_addresses
+from .hosts import address_type, each_window, safe_addresses
 
 Value = Any
 _ALL = 0xFFFFFFFF
 _BYTES = 8 * Count.WORDS
+# The spaces of the rows of a generic access.
+_GENERIC = ("global", "shared", "local")
 # The bits of an address that are its offset in its sector, and in its bank.
 _IN_SECTOR = 31
 _IN_BANK = 3
@@ -81,25 +83,13 @@ def _add(b: Builder, row: Value, one: Value, other: Value) -> None:
 def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> None:
     """Count the lanes whose addresses are in a window in the row of the window's space."""
     addresses = safe_addresses(b, given, mask)
-
-    def count(space: str, at: int, values: Value, lanes: Value) -> None:
-        b.invoke(f"count.{space}.{way}", ir.VoidType(), b.at(row, at * _BYTES), values, lanes)
-
     with when(b, b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW)), likely=True):
-        count("global", 0, addresses, mask)
+        b.invoke(f"count.global.{way}", ir.VoidType(), row, addresses, mask)
         b.ret_void()
-    rest = mask
-    for window in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, WORKSPACE_WINDOW):
-        offsets = b.sub(addresses, b.const(I64, window))
-        lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
-        rest = b.and_(rest, b.not_(lanes))
-        with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
-            if window == SHARED_WINDOW:
-                count("shared", 1, b.trunc(offsets, vector(I32)), lanes)
-            elif window == LOCAL_WINDOW:
-                count("local", 2, offsets, lanes)
-    with when(b, b.icmp_unsigned("!=", rest, I32(0))):
-        count("global", 0, addresses, rest)
+    for space, offsets, lanes in each_window(b, addresses, mask):
+        if space in _GENERIC:
+            place = b.at(row, _GENERIC.index(space) * _BYTES)
+            b.invoke(f"count.{space}.{way}", ir.VoidType(), place, offsets, lanes)
     b.ret_void()
 
 

@@ -7,7 +7,7 @@ address is recorded as the launch's fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,13 @@ from .frame import Spilled, begin, each_active, element, give_up, record_fault, 
 
 Value = Any
 ADDRESSES = vector(I64)
+_WINDOWS = {
+    "shared": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+    "param": PARAM_WINDOW,
+    "workspace": WORKSPACE_WINDOW,
+    "global": 0,
+}
 found_type = ir.LiteralStructType([I1, ADDRESSES])
 
 
@@ -49,6 +56,23 @@ def safe_addresses(b: Builder, addresses: Value, mask: Value) -> Value:
     """Return the addresses; lanes outside the mask get the address of the mask's first lane."""
     first = b.extract_element(addresses, b.trailing_zeros(mask))
     return b.select(b.truth(mask), addresses, b.splat(first))
+
+
+def each_window(b: Builder, addresses: Value, mask: Value) -> Iterator[tuple[str, Value, Value]]:
+    """Yield each space of generic addresses, the addresses there, and the lanes that are in it, where there are any.
+
+    Lanes outside all windows are in global memory.
+    """
+    for space, window in _WINDOWS.items():
+        offsets = b.sub(addresses, b.const(I64, window))
+        lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), mask) if window else mask
+        mask = b.and_(mask, b.not_(lanes))
+        with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+            if space == "shared":
+                # Offsets of more than 32 bits are replaced by the largest 32-bit offset, which is outside shared
+                # memory, too.
+                offsets = b.trunc(b.least(offsets, b.const(I64, 0xFFFFFFFF), False), vector(I32))
+            yield space, offsets, lanes
 
 
 def shared_offsets(b: Builder, space: str, addresses: Value, mask: Value) -> tuple[Value, Value]:
@@ -204,28 +228,13 @@ def _generic(b: Builder, arguments: list[Value], addresses: Value) -> None:
     plain = b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW))
     with when(b, plain, likely=True):
         b.ret(b.invoke("hosts.global", found_type, context, given, mask, site, size))
-    # Handle the lanes of each window separately; lanes outside all windows are in global memory.
     first_fault = b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))
-    hosts, right, rest = Spilled(b, b.const(I64, 0)), b.alloca(I1), mask
+    hosts, right = Spilled(b, b.const(I64, 0)), b.alloca(I1)
     b.store(I1(1), right)
-    for name, window in (
-        ("shared", SHARED_WINDOW),
-        ("local", LOCAL_WINDOW),
-        ("param", PARAM_WINDOW),
-        ("workspace", WORKSPACE_WINDOW),
-        ("global", 0),
-    ):
-        offsets = b.sub(addresses, b.const(I64, window))
-        lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest) if window else rest
-        rest = b.and_(rest, b.not_(lanes))
-        with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
-            if name == "shared":
-                # Offsets of more than 32 bits are replaced by the largest 32-bit offset, which is outside shared
-                # memory, too.
-                offsets = b.trunc(b.least(offsets, b.const(I64, 0xFFFFFFFF), False), vector(I32))
-            found = b.invoke(f"hosts.{name}", found_type, context, offsets, lanes, site, size)
-            hosts.whole = b.select(b.truth(lanes), b.extract_value(found, 1), hosts.whole)
-            b.store(b.and_(b.load(right, typ=I1), b.extract_value(found, 0)), right)
+    for space, offsets, lanes in each_window(b, addresses, mask):
+        found = b.invoke(f"hosts.{space}", found_type, context, offsets, lanes, site, size)
+        hosts.whole = b.select(b.truth(lanes), b.extract_value(found, 1), hosts.whole)
+        b.store(b.and_(b.load(right, typ=I1), b.extract_value(found, 0)), right)
     with when(b, b.and_(b.not_(b.load(right, typ=I1)), first_fault), likely=False):
         # The report needs the addresses as the kernel sees them.
         b.set_word(context, Context.FAULT_MASK, b.zext(mask, I64))
