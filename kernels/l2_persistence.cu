@@ -1,9 +1,9 @@
-// All reads of memory go through the L2 cache, where new data replaces old. An array that a kernel reads again and
+// All reads of memory go through the L2 cache, where new lines evict old ones. An array that a kernel reads again and
 // again is evicted if more other data passes through than the cache can hold. Part of L2 can be set aside for data that
 // the host marks as persisting with an access policy on the stream. The kernel does not change.
 //
 //   weigh<false>   reads many values once, and with them an array of weights over and over
-//   weigh<true>    reads the values with __ldcs, which tells the cache to replace them first: each is read only once
+//   weigh<true>    reads the values with __ldcs, which tells the cache to evict them first: each is read only once
 //   add_up         reads one array over and over, to show how much of L2 is left for it
 //
 // Values and weights are words in groups of four. Each thread writes its own sum, modulo 2^32. A block has 256 threads.

@@ -5,7 +5,7 @@
 //   apply<Multiply>          a b: with --ftz=true results below the smallest normal number become 0
 //   apply<Divide>            a / b: rounded correctly, unless --prec-div=false
 //   apply<SquareRoot>        sqrt(b): rounded correctly, unless --prec-sqrt=false
-//   apply<Sine>              sin(b): with --use_fast_math, one instruction of the special function unit
+//   apply<Sine>              sin(b): with --use_fast_math, one instruction of the special-function unit
 //   drift                    steps of x = x x + c, each of which inherits the rounding errors of those before it
 //
 // Each thread of `apply` processes four elements. It applies the function `rounds` times, each time to the previous

@@ -10,7 +10,7 @@
 //   sum_once<loads>       the two passes in one launch: the block that finishes last adds up the sums of the blocks
 //   fold_partials<Minimum, loads>, <Maximum, loads>, <Magnitude, loads>   the same tree with other operations. An
 //                         operation must be associative, (a o b) o c = a o (b o c), and commutative, since a thread
-//                         takes elements that are far apart. It needs a neutral element for threads without an element
+//                         takes elements that are far apart. It needs an identity for threads without an element
 //
 // Blocks consist of whole warps. The kernels with atomics need a total that starts at zero.
 
@@ -21,22 +21,22 @@
 #endif
 
 struct Sum {
-    static __device__ float neutral() { return 0.0f; }
+    static __device__ float identity() { return 0.0f; }
     static __device__ float of(float a, float b) { return a + b; }
 };
 
 struct Minimum {
-    static __device__ float neutral() { return __int_as_float(0x7f800000); }  // infinity
+    static __device__ float identity() { return __int_as_float(0x7f800000); }  // infinity
     static __device__ float of(float a, float b) { return fminf(a, b); }
 };
 
 struct Maximum {
-    static __device__ float neutral() { return __int_as_float(0xff800000); }  // minus infinity
+    static __device__ float identity() { return __int_as_float(0xff800000); }  // minus infinity
     static __device__ float of(float a, float b) { return fmaxf(a, b); }
 };
 
 struct Magnitude {
-    static __device__ float neutral() { return 0.0f; }
+    static __device__ float identity() { return 0.0f; }
     static __device__ float of(float a, float b) { return fmaxf(fabsf(a), fabsf(b)); }
 };
 
@@ -56,7 +56,7 @@ __device__ float strided_fold(const float* x, int n)
     unsigned stride = gridDim.x * blockDim.x;
     unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
 
-    float result = first < n % 4 ? x[n / 4 * 4 + first] : Operation::neutral();
+    float result = first < n % 4 ? x[n / 4 * 4 + first] : Operation::identity();
     unsigned i = first;
     for (; i + (loads - 1) * stride < count; i += loads * stride) {
         float4 group[loads];
@@ -86,7 +86,7 @@ __device__ float block_fold(float value)
         warp_results[warp] = value;
     __syncthreads();
     if (warp == 0) {
-        value = lane < blockDim.x / 32 ? warp_results[lane] : Operation::neutral();
+        value = lane < blockDim.x / 32 ? warp_results[lane] : Operation::identity();
         for (int step = 16; step > 0; step /= 2)
             value = Operation::of(value, __shfl_down_sync(0xffffffff, value, step));
     }

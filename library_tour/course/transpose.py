@@ -54,7 +54,7 @@ Floats = NDArray[np.float32]
 class Way(NamedTuple):
     """A kernel with its launch: the block's tile and threads, and the number that must divide rows and columns.
 
-    `course` is the lectures' rate in GB/s. The x of the grid counts tiles along a row or, with `down`, down a column.
+    `course` is the lectures' rate in GB/s. The grid's x counts tiles along a row or, with `down`, down a column.
     """
 
     kernel: str

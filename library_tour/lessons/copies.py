@@ -110,8 +110,8 @@ LESSON = Lesson(
     "pinned: the call only queues it. Until the copy has run, its source must not change and its target must not be "
     "read. If the source is pageable, the call reads all of it before it returns, but the copy to the device may still "
     "be queued. If the target is pageable, the call waits until the copy is done.\n\n"
-    "Rule of thumb: pin the arrays that you copy often, but not everything, because pinned pages are not available to "
-    "other programs. Keep data on the device if a kernel will need it again.",
+    "The rule of thumb: pin the arrays that you copy often, but not everything, because pinned pages are not available "
+    "to other programs. Keep data on the device if a kernel will need it again.",
     steps=[
         Step(
             name="every kind of memory",

@@ -58,7 +58,7 @@ LESSON = Lesson(
     "rows in one operation. `cudaMallocPitch` (here `empty_pitched`) allocates a matrix and pads its rows, so that "
     "each of them starts at an aligned address. The rows of a window start at its first column, whether that is "
     "aligned or not.\n\n"
-    "Rule of thumb: every call costs several microseconds, so describe as much work as possible in one call.",
+    "The rule of thumb: every call costs several microseconds, so describe as much work as possible in one call.",
     steps=[
         Step(
             name="the window",

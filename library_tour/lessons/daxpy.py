@@ -52,8 +52,8 @@ LESSON = Lesson(
     "The kernel below needs one thread per element. A **grid-stride loop** lifts that restriction: a thread computes "
     "several elements, and the distance between them is the number of threads in the grid. The exercise asks for such "
     "a loop.\n\n"
-    "Rule of thumb: for a memory-bound kernel, count the bytes, and compare the kernel's rate with that of a copy. If "
-    "the kernel is as fast as a copy, only moving fewer bytes can make it faster.",
+    "The rule of thumb: for a memory-bound kernel, count the bytes, and compare the kernel's rate with that of a copy. "
+    "If the kernel is as fast as a copy, only moving fewer bytes can make it faster.",
     steps=[
         Step(
             name="daxpy",

@@ -67,7 +67,7 @@ LESSON = Lesson(
     "At the end of a group there is no such lane, so the last two lanes read their own values. `mask` has one bit per "
     "lane. Every lane in the mask must execute the same shuffle, except for lanes whose threads have returned: no "
     "shuffle waits for those. A lane that reads from one of them gets an undefined value.\n\n"
-    "Rule of thumb: print one whole line per call, with the thread's index in it, from as few threads as possible. "
+    "The rule of thumb: print one whole line per call, with the thread's index in it, from as few threads as possible. "
     "Then synchronise.",
     steps=[
         Step(

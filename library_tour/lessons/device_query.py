@@ -56,8 +56,8 @@ LESSON = Lesson(
     "A GPU has many **multiprocessors** (SMs); an H200 has 132. Each block runs on one of them and uses its "
     "**registers** and its **shared memory**. All multiprocessors share an **L2 cache** and the **device memory**, "
     "which is larger and slower.\n\n"
-    "A device's **compute capability**, such as 9.0, identifies its generation and determines most of its limits. Rule "
-    "of thumb: query the device that you run on, and use a table only for devices that you do not have.",
+    "A device's **compute capability**, such as 9.0, identifies its generation and determines most of its limits.\n\n"
+    "The rule of thumb: query the device that you run on, and use a table only for devices that you do not have.",
     steps=[
         Step(
             name="peak fp32 arithmetic",

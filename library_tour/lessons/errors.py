@@ -79,7 +79,7 @@ LESSON = Lesson(
     "check(cudaGetLastError());       // was the launch refused?\n"
     "check(cudaDeviceSynchronize());  // did the kernel fail?\n"
     "```\n\n"
-    "Rule of thumb: check every call. To find the launch at fault, wait after each launch.",
+    "The rule of thumb: check every call. To find the launch at fault, wait after each launch.",
     steps=[
         Step(
             name="invalid configuration",

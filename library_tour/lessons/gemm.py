@@ -106,14 +106,14 @@ LESSON = Lesson(
             shows=["scaled_to_8_bits", "float8_row[out:left]", "integer_row[k:got]"],
             text="The tensor cores read 8-bit elements along the summed index. The columns of the second operand must "
             "therefore be contiguous: pass the transpose of a row-major matrix. `scaled_gemm` multiplies 8-bit floats "
-            "and their scales, and `gemm` multiplies int8 numbers.",
+            "and their scales, and `gemm` multiplies int8 matrices.",
         ),
         Step(
             name="bias, ReLU: gradient",
             shows=["gradient_row[mask:positive]"],
             text="In the forward pass, `gemm_epilogue` also stores one bit per element: whether it is positive. In the "
-            "backward pass, one call of `gemm_gradient` multiplies, sets the elements to zero whose bit is not set, "
-            "and adds up the columns for the gradient of the bias.",
+            "backward pass, one call of `gemm_gradient` multiplies, zeroes the elements whose bit is not set, and sums "
+            "the columns, which gives the gradient of the bias.",
         ),
         Step(
             name="gemv float64",
@@ -136,16 +136,16 @@ LESSON = Lesson(
         "When the stop runs on a GPU, the page with pictures also has a plot of the rates against the matrix size. "
         "Below a few hundred rows, a product cannot fill the device, and the limit is the host time per call, shown in "
         "the 'host us' column.",
-        "In '0.5 a b - 2 c', the product is scaled and added to the scaled output. The 'nvmath' rows call NVIDIA's "
-        "Python library nvmath, and 'planned' plans once and executes several times, whereas 'autotuned' first "
-        "measures several algorithms. The rows with tensors are contractions by cuTENSOR. The last rows multiply a "
-        "matrix by a vector (gemv), add vectors (axpy), scale a vector (scal), reduce vectors to a number (dot, nrm2, "
-        "asum), add an outer product to a matrix (ger), multiply by a symmetric matrix of which one triangle is stored "
-        "(symm), and compute one triangle of a a^T (syrk).",
-        "The product of int8 matrices has no rounding errors: its sums are int32 numbers. 8-bit floats have a small "
-        "range, so the 'float8, scaled' product multiplies each row of the first matrix and each column of the second "
-        "by a factor of its own. Its error leaves out that of rounding the elements to 8 bits. 'float64, emulated' has "
-        "the precision of double precision, computed with integers.",
+        "In the '0.5 a b - 2 c' row, alpha scales the product, and beta scales the output to which it is added. The "
+        "'nvmath' rows call NVIDIA's Python library nvmath: 'planned' plans once and executes several times, and "
+        "'autotuned' first measures several algorithms. The rows with tensors are contractions by cuTENSOR. The last "
+        "rows multiply a matrix by a vector (gemv), add vectors (axpy), scale a vector (scal), reduce vectors to a "
+        "number (dot, nrm2, asum), add an outer product to a matrix (ger), multiply by a symmetric matrix of which one "
+        "triangle is stored (symm), and compute one triangle of a a^T (syrk).",
+        "The product of int8 matrices has no rounding errors, because it accumulates in int32. 8-bit floats have a "
+        "small range, so in the 'float8, scaled' product each row of the first matrix and each column of the second "
+        "has its own scale factor. Its error does not include the rounding of the elements to 8 bits. 'float64, "
+        "emulated' reaches the accuracy of double precision with integer arithmetic.",
     ],
     exercise=Exercise(
         task="`products(a, b)` multiplies many pairs of matrices: for each i, it returns the transpose of `a[i]` "

@@ -55,15 +55,15 @@ LESSON = Lesson(
     "take 79 ms, while a loop inside the kernel takes 2.2 ms. It pays to know whether the host or the device is the "
     "bottleneck.",
     learn=[
-        "say what a launch costs the host, and when that cost determines how long the work takes.",
+        "say how much host overhead a launch has, and when that overhead determines how long the work takes.",
         "capture the work of a stream into a graph once, and replay it with one call as often as you like.",
         "say what a graph records (addresses and scalars, for example), and what is read again at each replay (the "
         "contents of arrays).",
         "explain why a graph does not save the device any work, but a loop inside the kernel does.",
     ],
     idea="The host needs a few microseconds per launch. If kernels are shorter than that, the device idles between "
-    "them. A graph records many operations and their order. The driver prepares it once, and the host then launches "
-    "the whole graph with a single call.\n\n"
+    "them. A graph records many operations and their order. The driver prepares it once, when the graph is "
+    "**instantiated**. After that, the host launches the whole graph with a single call.\n\n"
     "The easiest way to build a graph is **stream capture**: while a stream is being captured, calls that would queue "
     "work add nodes to a graph instead, and nothing runs.\n\n"
     "The rule of thumb: use a graph when you repeat the same sequence of short kernels. When the kernels are long, "
@@ -98,7 +98,7 @@ LESSON = Lesson(
             name="updated",
             shows=["facts"],
             text="The address of the array and the value of `part` are stored in the graph. `update` replaces them "
-            "with those of another graph that has the same topology, without preparing everything again. A capture "
+            "with those of another graph that has the same topology, without instantiating the graph again. A capture "
             "cannot record a call in which the host waits, and it cannot record a copy to or from pageable memory. "
             "Either call raises an error.",
         ),

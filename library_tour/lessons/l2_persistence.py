@@ -96,38 +96,38 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="When a kernel reads a large array once and a small one again and again, the large one displaces the small one "
-    "from the L2 cache. CUDA offers two remedies: a hint in the kernel, and an access policy on the stream. The "
-    "policy keeps the small array in a reserved part of L2.\n\n"
+    why="When a kernel reads a large array once and a small one again and again, the large one evicts the small one "
+    "from the L2 cache. CUDA offers two remedies: a hint in the kernel, and an access policy on the stream. The policy "
+    "keeps the small array in a reserved part of L2.\n\n"
     "Their effects differ. On an H200, the hint raises the rate from 4,791 to 6,085 GB/s, more than memory itself "
     "delivers. With the policy, the rate hardly changes: it is 4,818 GB/s. This lesson shows how both work, and why "
     "you should measure before you rely on either.",
     learn=[
-        "mark data that is read only once, so that it does not displace other data.",
+        "mark data that is read only once, so that it does not evict other data.",
         "set aside part of L2 and let an array persist there, without changing the kernel.",
         "choose a hit ratio for an array that is larger than the part set aside.",
         "clean up afterwards, so that persisting lines do not take space from other data.",
     ],
-    idea="All memory reads go through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
-    "data. Even an array that is read repeatedly is evicted if enough other data passes through in the meantime.\n\n"
+    idea="All memory reads go through the **L2 cache**, which keeps recently used **lines**. New lines **evict** old "
+    "ones. Even an array that is read repeatedly is evicted if enough other data passes through in the meantime.\n\n"
     "Part of L2 can be **set aside** for data that persists. A stream's **access policy** specifies a window of memory "
     "and a **hit ratio**, the share of accesses to the window that are treated as persisting. The others are treated "
-    "as normal or as streaming; streaming lines are replaced first. If the window is larger than the part set aside, "
-    "its lines displace each other at a hit ratio of 1. At a smaller ratio, some of them stay. Lines continue to "
-    "persist after the kernel ends, until they are reset or read as normal lines.\n\n"
+    "as normal or as streaming; streaming lines are evicted first. If the window is larger than the part set aside, "
+    "its lines evict each other at a hit ratio of 1. At a smaller ratio, some of them stay. Lines continue to persist "
+    "after the kernel ends, until they are reset or read as normal lines.\n\n"
     "The rule of thumb: first use `__ldcs` for data that is read only once. Then try a policy, and measure.",
     steps=[
         Step(
             name="no policy",
             shows=["weigh<false>"],
             text="The kernel reads many values once. With each value, it reads a weight from a small array, which it "
-            "goes through over and over. The values that pass through L2 displace the weights.",
+            "goes through over and over. The values that pass through L2 evict the weights.",
         ),
         Step(
             name="__ldcs for the values",
             shows=["weigh<true>"],
             text="This is the other instance of the kernel template. `__ldcs` tells the cache that a value is read "
-            "only once, so the values are replaced before the weights. This changes the kernel, but needs no policy.",
+            "only once, so the values are evicted before the weights. This changes the kernel, but needs no policy.",
         ),
         Step(
             name="policy: persisting",
@@ -135,14 +135,14 @@ LESSON = Lesson(
             text="This is the first kernel again. `set_aside` asks for as much of L2 as the device allows, and "
             "restores the old size at the end. The launch is inside a `with stream.access_policy(weights, "
             "hit_ratio=..., hit=...)` block, with arguments from the `WAYS` table. The 'policy: streaming' row shows "
-            "the opposite policy: the weights are replaced first.",
+            "the opposite policy: the weights are evicted first.",
         ),
         Step(
             name="large: tuned ratio",
             shows=["FITS", "EXCEEDS"],
             text="The large array of weights is 1.5 times as large as the part set aside. With a hit ratio of 1, all "
-            "of its lines are marked as persisting, and they displace each other. With a ratio of 0.9 / 1.5 = 0.6, the "
-            "marked lines fit and therefore persist. The rest are replaced first.",
+            "of its lines are marked as persisting, and they evict each other. With a ratio of 0.9 / 1.5 = 0.6, the "
+            "marked lines fit and therefore persist. The rest are evicted first.",
         ),
         Step(
             name="the weights persist",
@@ -154,13 +154,13 @@ LESSON = Lesson(
     ],
     look_at=[
         "The values in the 'L2 hit rate' column are not measured. They are the share of reads that hit in a model of "
-        "L2, which always replaces the least recently used line. The 'model' plot shows the hit rate against the size "
-        "of the weights. With a hit ratio of 1, the rate falls as soon as the weights exceed the part set "
-        "aside. With a tuned ratio, it falls slowly.",
+        "L2, which always evicts the least recently used line (LRU). The 'model' plot shows the hit rate against the "
+        "size of the weights. With a hit ratio of 1, the rate falls as soon as the weights exceed the part set aside. "
+        "With a tuned ratio, it falls slowly.",
         "The H200 gains most from `__ldcs`: 6,085 GB/s instead of 4,791. The streaming policy lowers the rate to "
         "4,094 GB/s.",
         "On the H200, weights that fit are read about as fast without a policy as with a persisting one. Its L2 does "
-        "not replace lines the way the model does.",
+        "not choose the lines to evict the way the model does.",
         "On the H200, large weights gain a little from a persisting policy (4,763 instead of 4,461 GB/s), and less "
         "from the tuned ratio (4,523 GB/s).",
     ],

@@ -81,7 +81,7 @@ LESSON = Lesson(
     "and wastes most of their bytes.\n\n"
     "A block runs on one multiprocessor, and blocks may run in any order. A single block therefore leaves 131 of an "
     "H200's 132 multiprocessors idle.\n\n"
-    "Rule of thumb: use 128 or 256 threads per block, at least 32 of them along x. Let x run along the rows of the "
+    "The rule of thumb: use 128 or 256 threads per block, at least 32 of them along x. Let x run along the rows of the "
     "data, and launch far more blocks than the device has multiprocessors.",
     steps=[
         Step(

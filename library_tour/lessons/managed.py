@@ -64,8 +64,8 @@ LESSON = Lesson(
     "the host and each device keep their own copies.\n\n"
     "A shared address does not order any work. A launch still only queues the kernel, so the host must wait for the "
     "kernel before it touches the array.\n\n"
-    "Rule of thumb: use managed memory to get a program running, then prefetch each array before the kernel that needs "
-    "it.",
+    "The rule of thumb: use managed memory to get a program running, then prefetch each array before the kernel that "
+    "needs it.",
     steps=[
         Step(
             name="managed, page faults",

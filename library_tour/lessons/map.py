@@ -62,7 +62,7 @@ LESSON = Lesson(
     "With memory out of the way, arithmetic is the limit. `sinf`, `cosf` and `powf` are sequences of ordinary "
     "instructions. Under `--use_fast_math`, sine, cosine and square root become single instructions of the "
     "**special-function units**, which are fast and less accurate.\n\n"
-    "Rule of thumb: load once, compute as much as you can in local variables, store once.",
+    "The rule of thumb: load once, compute as much as you can in local variables, store once.",
     steps=[
         Step(
             name="256 launches",
@@ -106,10 +106,9 @@ LESSON = Lesson(
         "these units.",
         "`pow, fast math` is wrong on purpose. Fast math computes a power from the logarithm of its base, and a "
         "negative number has no logarithm.",
-        "Look at the table of whole programs. On an H200, copies and allocation take 59 of 145 ms. The program that "
-        "works in pieces copies and computes at the same time, and takes 90 ms.",
         "In the table of whole programs, the 'in phases' program allocates, copies in, computes and copies out, one "
-        "phase after another. The 'in pieces' program overlaps its copies and its work.",
+        "phase after another. On an H200, copies and allocation take 59 of its 145 ms. The 'in pieces' program copies "
+        "and computes at the same time, and takes 90 ms.",
     ],
     exercise=Exercise(
         task="The kernel evaluates a polynomial for each of `n` elements, from the highest coefficient down (Horner's "

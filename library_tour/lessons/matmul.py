@@ -44,7 +44,7 @@ LESSON = Lesson(
         "say how often a kernel loads each element, and how often it could reuse it.",
         "use tiles in shared memory to load each element once per block.",
         "let a thread compute several elements, so that registers take over where shared memory is the limit.",
-        "copy the next tile in the background while the current one is multiplied.",
+        "copy the next tile asynchronously while the current one is multiplied.",
     ],
     idea="Each multiply-add needs two operands. Global memory delivers far fewer operands than a multiprocessor can "
     "multiply. Shared memory delivers more, but only registers can keep up. So each element should be loaded once and "
@@ -89,17 +89,18 @@ LESSON = Lesson(
             name="8 x 16, pipelined",
             shows=["copy_async", "wait_for_copies", "Copier", "matmul_pipelined"],
             text="Skip this step on a first reading: the exercises need only steps 1 to 4. Each thread computes 8 x 16 "
-            "elements. There are two pairs of tiles. While one pair is multiplied, `cp.async` copies the next one from "
-            "global to shared memory in the background, without using registers. Likewise, the values for the next "
+            "elements. There are two pairs of tiles. While one pair is multiplied, `cp.async` copies the next one "
+            "asynchronously from global to shared memory, bypassing the registers. Likewise, the values for the next "
             "step are read from shared memory before they are needed.",
         ),
         Step(
             name="tensor cores, tensor maps",
             shows=["copy_box", "descriptor", "multiply", "matmul_hopper"],
-            text="Skip this step on a first reading. The elements are halves, and tensor cores multiply tiles that "
-            "they read from shared memory themselves. One thread does nothing but copy tiles through tensor maps, up "
-            "to four ahead. A barrier counts the bytes of each tile, and another tells the thread when the tile may be "
-            "overwritten. Elements outside the matrices are zeros, so partial tiles need no code. This kernel needs "
+            text="Skip this step on a first reading. The elements are in half precision, and tensor cores multiply "
+            "tiles directly from shared memory. One thread does nothing but start copies of tiles, up to four ahead. "
+            "The Tensor Memory Accelerator (TMA) performs them, as described by tensor maps. One barrier per tile "
+            "counts the bytes that have arrived, and another tells the thread when the tile may be overwritten. The "
+            "TMA fills elements outside the matrices with zeros, so partial tiles need no code. This kernel needs "
             "compute capability 9.0.",
         ),
     ],

@@ -43,7 +43,8 @@ LESSON = Lesson(
     "C's `cudaMemset` always fills bytes, and silently keeps only the lowest 8 bits of the value. The driver's "
     "`cuMemsetD8`, `cuMemsetD16` and `cuMemsetD32` have the width in their names; `cuda.memset` takes it from the type "
     "of the array.\n\n"
-    "Rule of thumb: the width of the fill must be the width of the element, unless all bytes of the element are equal.",
+    "The rule of thumb: the width of the fill must be the width of the element, unless all bytes of the element are "
+    "equal.",
     steps=[
         Step(
             name="the same bits in NumPy",

@@ -63,8 +63,8 @@ LESSON = Lesson(
     "The search reads each element once and writes nothing, so read bandwidth is the limit. By Little's law (see "
     "`occupancy`), reaching that bandwidth requires many bytes in flight. One 4-byte load per thread is not enough. A "
     "thread that issues several wide loads before it uses the first result keeps more bytes in flight.\n\n"
-    "Rule of thumb: detect special floating-point values from their bits, and read large arrays with 16-byte loads, "
-    "several at a time.",
+    "The rule of thumb: detect special floating-point values from their bits, and read large arrays with 16-byte "
+    "loads, several at a time.",
     steps=[
         Step(
             name="isnan",

@@ -76,8 +76,8 @@ LESSON = Lesson(
     "The streams of two devices are independent. If device 0 copies data that a kernel on device 1 writes, something "
     "must order the two. An **event** does that: one stream records it, and another stream, on any device, waits for "
     "it.\n\n"
-    "Rule of thumb: enable peer access once, at the start, in both directions if both devices need it. Order streams "
-    "with events, not by waiting on the host.",
+    "The rule of thumb: enable peer access once, at the start, in both directions if both devices need it. Order "
+    "streams with events, not by waiting on the host.",
     steps=[
         Step(
             name="copy, no peer access",

@@ -61,7 +61,7 @@ LESSON = Lesson(
     "Results cross the link in the opposite direction. A kernel that reads and writes mapped memory uses both "
     "directions at the same time. With copies, the copy to the device, the kernel and the copy back run one after "
     "another.\n\n"
-    "Rule of thumb: map data that is read or written once, and copy data that is used more often.",
+    "The rule of thumb: map data that is read or written once, and copy data that is used more often.",
     steps=[
         Step(
             name="three kinds of memory",

@@ -42,7 +42,7 @@ LESSON = Lesson(
         "explain why the bits of a float sum depend on the order of additions, and fix that order.",
     ],
     idea="An **atomic** operation reads, modifies and writes a word without interference from other threads. Atomic "
-    "additions to the same address are performed one after another.\n\n"
+    "additions to the same address are serialised: the hardware performs them one after another.\n\n"
     "A tree needs fewer steps. Add the elements in pairs, then the sums in pairs, and so on: n elements need log2 n "
     "steps, and the additions within a step are independent. Within a warp the tree needs no memory, since a "
     "**shuffle** passes a value from a register of one lane to a register of another. Five steps add 32 values. The "

@@ -73,16 +73,16 @@ LESSON = Lesson(
             name="a batch of 16",
             shows=["batch_rows[x:factors]", "refined_row[a:x]"],
             text="A small matrix cannot fill a GPU. `solve`, `cholesky` and the other functions take a "
-            "three-dimensional array as a batch of matrices, and factor all of them in one call. A large matrix of "
-            'doubles can be factored faster in single precision: `precision="float32"` refines the solution until it '
-            "has the precision of double precision, and warns if that fails.",
+            "three-dimensional array as a batch of matrices, and factor all of them in one call. A large "
+            'double-precision matrix can be factored faster in single precision: with `precision="float32"`, iterative '
+            "refinement brings the solution to the accuracy of double precision, and a warning says if that fails.",
         ),
         Step(
             name="sparse, in stages",
             shows=["staged_row[solver:second]"],
-            text="A direct solver for a sparse matrix first orders the rows and finds the sparsity pattern of the "
-            "factors, which takes most of the time. `SparseSolver` keeps this result, so `refactorize` computes only "
-            "the factors of the new values.",
+            text="A sparse direct solver first reorders the matrix and finds the sparsity pattern of the factors: the "
+            "symbolic factorization, which takes most of the time. `SparseSolver` keeps its result, so `refactorize` "
+            "only repeats the numerical factorization, with new values.",
         ),
         Step(
             name="least squares, degree 15",

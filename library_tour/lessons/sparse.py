@@ -115,10 +115,10 @@ LESSON = Lesson(
         Step(
             name="CG, preconditioned",
             shows=["PreconditionedIteration._precondition", "PreconditionedIteration.queue"],
-            text="A **preconditioner** replaces the residual r by a better direction z. Symmetric Gauss-Seidel gets "
-            "z from two triangular solves, whose triangles are those of the matrix itself. On the grid with 24 points "
-            "per side, 41 iterations reach the level of rounding, instead of 109. The solves become part of the graph "
-            "like the products.",
+            text="A **preconditioner** replaces the residual r by a better direction z. Symmetric Gauss-Seidel gets z "
+            "from two triangular solves, whose triangles are those of the matrix itself. On the grid with 24 points "
+            "per side, the residual falls to the level of rounding errors in 41 iterations instead of 109. The solves "
+            "become part of the graph like the products.",
         ),
     ],
     look_at=[
@@ -129,8 +129,8 @@ LESSON = Lesson(
         "separate calls.",
         "A preconditioned iteration costs more than a plain one: the unknowns of a triangular solve wait for one "
         "another, so the solve keeps few lanes busy. It pays if it saves enough iterations.",
-        "In the residual plot, on the page with pictures, conjugate gradients converge faster than the bound from the "
-        "condition number predicts.",
+        "In the plot of the residuals, on the page with pictures, conjugate gradients converge faster than the bound "
+        "from the condition number predicts.",
         "When the stop runs on a GPU, the page also has a plot of the times of the sparse and the dense product. On an "
         "H200, the sparse one is faster once 95 % of the elements are zero.",
         "The 'SpGEMM, its square' row multiplies the sparse matrix by itself. 'dense to sparse' finds the elements "

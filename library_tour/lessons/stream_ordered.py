@@ -66,12 +66,12 @@ LESSON = Lesson(
     "          \\___ the same memory ____/   \\___ the same memory ____/\n"
     "```\n\n"
     "A free takes effect once the kernels queued before it have finished. The next allocation may reuse the memory, "
-    "because the kernels that use the new array are queued even later. In C, these calls are "
-    "`cudaMallocAsync` and `cudaFreeAsync`.\n\n"
+    "because the kernels that use the new array are queued even later. In C, these calls are `cudaMallocAsync` and "
+    "`cudaFreeAsync`.\n\n"
     "The memory comes from a **pool**. Freed memory goes back to the pool, not to the device, and the next allocation "
     "takes it from there. When the host synchronises, the pool returns unused memory above its **release threshold** "
     "to the device.\n\n"
-    "Rule of thumb: let a pool keep its memory, and free each array in the stream that uses it last.",
+    "The rule of thumb: let a pool keep its memory, and free each array in the stream that uses it last.",
     steps=[
         Step(
             name="synchronous calls",

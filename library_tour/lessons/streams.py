@@ -21,7 +21,7 @@ A, C, STEPS = 1664525, 1013904223, 4
 
 
 def longest_chain(graph: cuda.graphs.Graph) -> int:
-    """Return the number of nodes on the longest path through a graph whose nodes follow those they wait for."""
+    """Return the number of nodes on the longest path through a graph whose nodes are in topological order."""
     reached: list[int] = []
     nodes = graph.nodes
     for node in nodes:

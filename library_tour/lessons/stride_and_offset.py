@@ -92,8 +92,9 @@ LESSON = Lesson(
         "The values in the 'sectors/load' column double with the stride until they reach 32 at a stride of 8. The load "
         "efficiency halves each time, down to 12.5 %.",
         "On the H200, each doubling of the stride halves the rate: 2,733, 1,473, 736 and 367 GB/s. The time hardly "
-        "changes, because the kernel moves the same sectors each time. Beyond a stride of 8, the rate keeps falling "
-        "although the number of sectors per load does not grow: accesses to sectors that are far apart take longer.",
+        "changes: with a larger stride, the kernel copies fewer elements of the same array but moves the same sectors. "
+        "Beyond a stride of 8, the rate keeps falling although the number of sectors per load does not grow: accesses "
+        "to sectors that are far apart take longer.",
         "If the offset is not a multiple of 8, each warp touches 5 sectors and uses 80 % of their bytes. On the H200, "
         "no offset costs more than 4 % of the rate, whether a warp touches 4 sectors or 5. The fifth sector mostly "
         "comes from a cache.",

@@ -21,7 +21,7 @@ ROUNDS = 8
 # and writes once.
 ACCESSES = WARPS * (2 + 3 * ROUNDS)
 SHARED_LOADS = WAVEFRONTS.format("ld")
-# The warps of a block with a thread that adds another one's sum, in all rounds: each of them loads that sum.
+# Over all rounds, the number of warps in which at least one thread adds another thread's sum, which the warp must load.
 SUMS_READ = sum(WARPS - step // 32 for step in (1, 2, 4, 8, 16, 32, 64, 128))
 
 

@@ -41,8 +41,8 @@ LESSON = Lesson(
     "H200, the obvious kernel runs at 510 GB/s, 12 % of the copy bandwidth of device memory. The last kernel of this "
     "lesson runs at 4,140 GB/s, or 96 %.\n\n"
     "The difficulty is that rows become columns: whichever way the threads are laid out, either the loads or the "
-    "stores go down a column. The remedy is a detour through shared memory. It helps in every kernel that reads its "
-    "input in one order and writes its output in another.",
+    "stores go down a column. The remedy is a detour through shared memory. It helps every kernel that reads its input "
+    "in one order and writes its output in another.",
     learn=[
         "use a tile in shared memory to coalesce both the loads and the stores of a kernel.",
         "say when reading a tile has bank conflicts, and remove them by padding.",
@@ -106,10 +106,10 @@ LESSON = Lesson(
         Step(
             name="down the columns",
             shows=["transpose_vector<true>"],
-            text="The kernel executes the same instructions, but `blockIdx.x` now counts tiles down the columns of "
-            "the input. Blocks with consecutive values of `blockIdx.x` usually run at about the same time, although "
-            "CUDA does not guarantee any order. Together they write whole rows of the output, which suits the memory "
-            "better.",
+            text="The kernel executes the same instructions, but `blockIdx.x` now counts tiles down the columns of the "
+            "input. Blocks with consecutive values of `blockIdx.x` usually run at about the same time, although CUDA "
+            "does not guarantee any order. Together they write whole rows of the output. That is faster, because "
+            "scattered stores cost the memory more than scattered loads.",
         ),
     ],
     look_at=[

@@ -43,11 +43,11 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Each thread needs one integer for its work. Keep it in a register, and 16,384 steps per thread take 1.2 ms "
-    "on a fully occupied H200. Keep it in shared memory, and they take 1.5 ms. Keep it in a `__device__` array, and "
-    "the same arithmetic takes 22 ms.\n\n"
-    "The fast kinds come at a price: a register belongs to one thread and disappears with it. Each kind of variable is "
-    "a different compromise among speed, scope and lifetime. This stop shows all of them.",
+    why="Each thread needs one integer for its work. Keep it in a register, and 16,384 steps per thread take 1.2 ms on "
+    "a fully occupied H200. Keep it in shared memory, and they take 1.5 ms. Keep it in a `__device__` array, and the "
+    "same arithmetic takes 22 ms.\n\n"
+    "Speed comes at a price: a register belongs to one thread and disappears with it. Each kind of variable is a "
+    "different trade-off between speed, scope and lifetime. This stop shows all of them.",
     learn=[
         "say who can access a variable: one thread, the threads of one block, or all threads and the host.",
         "say how long a variable lives: as long as its thread, its block or its module.",
@@ -116,7 +116,7 @@ LESSON = Lesson(
         "Without a GPU, the table has 'loads' and 'wavefronts' columns. A `__device__` array costs one load from "
         "global memory per step. Shared memory costs **wavefronts**, the passes in which it serves a warp's requests. "
         "A register costs neither.",
-        "Each row of the table of scopes and lifetimes has been verified by a small program.",
+        "The stop verifies each row of the table of scopes and lifetimes with a small test.",
         "In the last table, blocks of 256 threads share a multiprocessor. On compute capability 9.0, 8 blocks fit with "
         "16 KiB of shared memory each, 4 with 48 KiB, and one with 227 KiB.",
     ],

@@ -68,11 +68,10 @@ LESSON = Lesson(
         Step(
             name="launch",
             shows=["vector_add"],
-            text="The kernel describes the work of one thread. `__global__` makes a C++ function a kernel, and `extern "
-            '"C"` lets the host find it by its plain name, to which C++ would otherwise add the types of its '
-            "parameters. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's index in the grid. The thread adds "
-            "the pair of elements at that index. The bounds check `if (i < n)` stops the surplus threads of the last "
-            "block.",
+            text="The kernel describes the work of one thread. `__global__` makes a C++ function a kernel. `extern "
+            '"C"` turns off C++ name mangling, so the host can find the kernel by its plain name. `blockIdx.x * '
+            "blockDim.x + threadIdx.x` is the thread's index in the grid. The thread adds the pair of elements at that "
+            "index. The bounds check `if (i < n)` stops the surplus threads of the last block.",
         ),
         Step(
             name="all phases",

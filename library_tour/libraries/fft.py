@@ -275,7 +275,7 @@ def callback_row(n: int, size: int, limit: Limit) -> Row:
     plan = libraries.fft.plan(cuda.to_device(x), poisoned(x.shape, np.complex128), load=load)
     got = plan().to_host()
     window = np.sin(np.pi * np.arange(n, dtype=np.longdouble) / n) ** 2
-    # The window and the product add a few roundings.
+    # The window and the product add a few rounding errors.
     error = relative_error(exact(got), reference.fft(window * exact(x)))
     work: Callable[[], object] | None = None
     if timing.available():

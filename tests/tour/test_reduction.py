@@ -21,7 +21,7 @@ def test_the_sums_of_the_host_and_of_two_passes_are_rounded_little(rows):
 
 @pytest.mark.parametrize("size", [1, 3, 1003])
 def test_other_operations_give_numpys_result_for_elements_of_one_sign(size, rng, device):
-    """With elements of one sign, a wrong neutral element such as 0 would become the result."""
+    """With elements of one sign, a wrong identity element such as 0 would become the result."""
     positive = rng.random(size, np.float32) + 1
     for name, (_, numpys) in reduction.OPERATIONS.items():
         block = -positive if name == "maximum" else positive
