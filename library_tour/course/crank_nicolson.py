@@ -333,7 +333,7 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
         "the lectures' boundary values": [(cells, float(course[-1].max())) for cells in all_cells],
         "exact ones, fp32" + (f", {many:,} steps" if many else ""): list(single.items()),
         "exact ones, fp64": list(double.items()),
-        # Half as high, so that it does not hide the other line.
+        # Half as high, so that it does not cover the other line.
         "slope -2": [(cells, double[most] / 2 * (most / cells) ** 2) for cells in all_cells],
     }
     nodes = shares(EDGE_CELLS).tolist()

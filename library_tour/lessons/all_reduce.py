@@ -53,7 +53,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="When several GPUs train one model, each computes a gradient, and all of them need the sum. With 1 GiB per "
-    "device, two H200s take 6.2 ms if one of them does the addition for both, and 3.2 ms if each does half of it. Both "
+    "device, two H200s take 6.2 ms if one of them does all the additions, and 3.2 ms if each does half of them. Both "
     "versions send one array per device. With eight devices, the first version would send seven arrays over the links "
     "of a single device. The second would send only 1.75 over the links of each device.\n\n"
     "This operation is called an **all-reduce**. It determines how well most multi-GPU programs scale.",
@@ -109,14 +109,14 @@ LESSON = Lesson(
             shows=["join_nccl", "by_nccl"],
             text="NCCL, NVIDIA's communication library, knows the links between the GPUs and chooses an algorithm that "
             "suits the number of bytes. The call for each worker is queued in that worker's stream. The calls for "
-            "several workers in one process form a group, so that none of them waits for one that has not been issued "
-            "yet.",
+            "several workers in one process form a group. Otherwise, the first call might wait for one that has not "
+            "been issued yet.",
         ),
         Step(
             name="NCCL, as a graph",
             shows=["as_graph", "launch_graph"],
-            text="The work of all streams is captured once. A launch of the graph then replaces all the calls on the "
-            "host. That matters when the arrays are small.",
+            text="The work of all streams is captured once. A single launch of the graph then replaces all the calls "
+            "on the host. That pays off for small arrays, where the host overhead dominates.",
         ),
     ],
     look_at=[

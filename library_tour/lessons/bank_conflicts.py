@@ -33,9 +33,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Shared memory is fast because 32 banks work at once. When all lanes of a warp read different words from the "
-    "same bank, the other 31 banks are idle. On an H200, the kernel in this lesson reads at 28,161 GB/s in the best "
-    "case and at 1,044 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
+    why="Shared memory is fast because 32 banks deliver words in parallel. When all lanes of a warp read different "
+    "words from the same bank, the other 31 banks are idle. On an H200, the kernel in this lesson reads at 28,161 GB/s "
+    "in the best case and at 1,044 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
     "A stride of 32 is common: it occurs whenever a warp reads a column of a tile that is 32 elements wide.",
     learn=[
         "tell from an index expression whether an access causes a bank conflict, and whether the conflict is 2-way, "

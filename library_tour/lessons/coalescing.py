@@ -63,8 +63,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="Two kernels in this lesson sum the rows of the same matrix. They read the same elements, perform the same "
     "additions and give the same sums. On an H200, one of them reads at 1,007 GB/s and the other at 4,331 GB/s.\n\n"
-    "They differ only in which thread reads which element. That choice determines the speed of almost every "
-    "memory-bound kernel.",
+    "They differ only in which thread reads which element: the **access pattern**. It determines the speed of almost "
+    "every memory-bound kernel.",
     learn=[
         "tell from an index expression how many sectors a load or store touches.",
         "say what fraction of the bytes in those sectors a warp uses.",

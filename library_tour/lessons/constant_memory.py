@@ -54,9 +54,9 @@ LESSON = Lesson(
     idea="Threads run in groups of 32, called **warps**, and the threads of a warp are its **lanes**. A warp executes "
     "one instruction at a time, for all of its lanes.\n\n"
     "**Constant memory** holds up to 64 KiB of data that kernels can only read. The host writes it before the launch. "
-    "Its cache delivers one word at a time, to all lanes of a warp at once. An instruction can even take such a word "
-    "as an operand, so a coefficient costs no load at all. But if the lanes need different words, the cache delivers "
-    "them one after another, and a load may take 32 times as long. Kernel arguments are in constant memory too.\n\n"
+    "Its cache broadcasts one word at a time to all lanes of a warp. An instruction can even take such a word as "
+    "an operand, so a coefficient costs no load at all. But if the lanes need different words, the cache delivers them "
+    "one after another, and a load may take 32 times as long. Kernel arguments are in constant memory too.\n\n"
     "The rule of thumb: use constant memory when all lanes read the same word at the same time. When each lane reads a "
     "different word, use shared memory, or global memory through the L1 cache.",
     steps=[

@@ -95,8 +95,8 @@ LESSON = Lesson(
     ],
     look_at=[
         "On the simulator, the 'stores' column shows zero in every row except the one for the temporary array. The "
-        "temporary array also takes 1.5 times as many loads, because the differences are read as well. There is one "
-        "atomic for each warp that has elements. If threads load four at a time, only 512 of the 528 warps have any.",
+        "temporary array also takes 1.5 times as many loads, because the differences are read as well. Each warp that "
+        "has elements performs one atomic. With four elements per load, only 512 of the 528 warps have any.",
         "With the temporary array, twice as many bytes move through memory: two arrays are read, and a third is "
         "written and read back. On an H200, that takes 2.5 ms, compared with 0.97 ms with iterators.",
         "Loading four elements at a time takes a quarter of the load instructions and reads the same bytes. On an "

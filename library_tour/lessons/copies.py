@@ -170,7 +170,7 @@ LESSON = Lesson(
         answer="An event after each copy tells the host when the copy's buffer may be refilled. Before each piece, the "
         "host waits for the second-to-last copy so far, while the last one may still be running. Waiting for the whole "
         "stream would also be correct. But the host and the device would then take turns, and the second buffer would "
-        "be of no use.",
+        "be pointless.",
         check=check,
     ),
     course="The last table lists the bandwidths that the lectures give for PCIe 5, DDR5 and two graphics cards, the "

@@ -20,7 +20,7 @@ MOST_INSTRUCTIONS = 400
 def check(answer: cuda.Module) -> Iterator[Check]:
     """Solve rings of the heat equation, and rings whose rows all differ; count instructions.
 
-    In a long step, the diagonal barely dominates, so that the terms that close the ring are too large to be left out.
+    In a long step, the matrix is barely diagonally dominant, so the terms that close the ring cannot be neglected.
     """
     random = np.random.default_rng(5)
     shape = (SYSTEMS, UNKNOWNS)

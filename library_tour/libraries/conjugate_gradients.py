@@ -40,8 +40,8 @@ class CapturedIteration:
         self._remember = module["remember"][1, 1, 0, stream].bind(
             self._square, self._last, self.history, self._count, most + 1
         )
-        # The setup at the first call of a library cannot be captured. These calls do it, and compute the square of the
-        # first residual.
+        # A library sets itself up at its first call, which cannot be captured. These calls do that, and compute the
+        # square of the first residual.
         spmv(a, self._p, self._q, stream=stream)
         self._begin()
         with stream.capture() as graph:
@@ -102,8 +102,8 @@ class CapturedIteration:
 class PreconditionedIteration(CapturedIteration):
     """Conjugate gradients with symmetric Gauss-Seidel as the preconditioner, for a matrix with a constant diagonal.
 
-    The residual r is replaced by z with (D + L) D^-1 (D + U) z = r, where D is the diagonal of the matrix, and L and U
-    are what lies below and above it. These are two triangular solves with the matrix itself.
+    The residual r is replaced by z with (D + L) D^-1 (D + U) z = r, where D is the diagonal of the matrix, L its strict
+    lower triangle and U its strict upper triangle. These are two triangular solves with the matrix itself.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ def device_rows(count: int, limit: Limit) -> list[Row]:
     Times are for `count` elements.
     """
     reason = missing()
-    # A filter that lets the low frequencies pass. Its elements include the division by the number of points.
+    # A low-pass filter. Its elements include the division by the number of points.
     waves = np.minimum(np.arange(LENGTH), LENGTH - np.arange(LENGTH))
     response = (np.exp(-((waves / 32) ** 2)) / LENGTH).astype(np.complex64)
     # The transform of a row is a product with this matrix, which is symmetric.
@@ -72,7 +72,7 @@ def device_rows(count: int, limit: Limit) -> list[Row]:
 
 
 def bound_of(title: str) -> float:
-    """Return the largest allowed error: per factor of two in a length, or per term of a sum, several roundings."""
+    """Return the largest allowed error: several rounding errors per factor of two in a length, or per term of a sum."""
     unit = unit_roundoff(np.dtype(np.complex64))
     # A filter is two transforms; a complex product of matrices has sums of two products per term.
     return float(2 * 16 * unit * np.log2(LENGTH) if "filter" in title else 4 * SHORT * unit)

@@ -1,4 +1,4 @@
-"""Products of 8-bit numbers, by emulation and in backward passes, and sums and updates of BLAS levels 1 and 2."""
+"""Products of 8-bit elements, by emulation and in backward passes, and operations of BLAS levels 1, 2 and 3."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 def further_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
-    """Return the rows of products in 8 bits, by emulation, of matrices that lie apart, and of a backward pass."""
+    """Return rows of products in 8 bits, by emulation, of matrices in separate allocations, and of a backward pass."""
     return [
         integer_row(n, size, limits["8-bit"]),
         float8_row(n, size, limits["8-bit"]),
@@ -41,7 +41,7 @@ def further_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
 
 
 def integer_row(n: int, size: int, limit: Limit) -> Row:
-    """Multiply matrices of int8 numbers exactly. The tensor cores read them along the index that is summed."""
+    """Multiply int8 matrices exactly. The tensor cores read them along the inner dimension."""
     k, full = padded(n), padded(size)
     a, w = integers((n, k)), integers((n + 1, k))
     out = cuda.full((n, n + 1), -1, np.int32)
@@ -61,7 +61,7 @@ def padded(count: int) -> int:
 
 
 def integers(shape: tuple[int, ...]) -> Array:
-    """Return random int8 numbers from the whole range."""
+    """Return random int8 elements from the whole range."""
     return np.random.default_rng().integers(-128, 128, shape).astype(np.int8)
 
 
@@ -92,14 +92,14 @@ def float8_row(n: int, size: int, limit: Limit) -> Row:
 
 
 def scaled_to_8_bits(n: int) -> tuple[Array, Array]:
-    """Return a square matrix as 8-bit floats, and the factor of each row, so that its largest element is 448."""
+    """Return a square matrix as 8-bit floats, and the scale of each row, chosen so that its largest element is 448."""
     x = numbers((n, n), np.float32) * 10.0 ** np.random.default_rng().uniform(-3, 3, (n, 1)).astype(np.float32)
     scales = np.abs(x).max(axis=1) / np.float32(448)
     return libraries.to_float8(x / scales[:, None]), scales
 
 
 def emulated_row(n: int, size: int, limit: Limit) -> Row:
-    """Multiply matrices of doubles on the tensor cores for integers, where cuBLAS can."""
+    """Multiply double-precision matrices with emulation on the integer tensor cores, where cuBLAS supports it."""
     title = "float64, emulated"
     a, b = numbers((n, n), np.float64), numbers((n, n), np.float64)
     out = poisoned((n, n), np.float64)
@@ -118,7 +118,7 @@ def emulated_row(n: int, size: int, limit: Limit) -> Row:
 
 
 def pointers_row(n: int) -> Row:
-    """Multiply matrices that lie apart in memory in one call, which reads their addresses."""
+    """Multiply matrices in separate allocations with one call, which takes their addresses."""
     small = max(n // 8, 2)
     a, b = ([numbers((small, small), np.float64) for _ in range(APART)] for _ in range(2))
     outputs = [poisoned((small, small), np.float64) for _ in range(APART)]

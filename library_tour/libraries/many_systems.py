@@ -62,7 +62,7 @@ def batch_rows(n: int, limit: Limit) -> list[Row]:
 
 
 def refined_row(n: int, size: int, limit: Limit) -> Row:
-    """Factor a matrix of doubles in single precision, and refine the solution to double precision."""
+    """Factor a double-precision matrix in single precision, and refine the solution iteratively to double precision."""
     a, b = numbers((n, n), np.float64) + n * np.eye(n), numbers((n, 1), np.float64)
     x = libraries.solve(cuda.to_device(a), cuda.to_device(b), precision="float32").to_host()
     work: Callable[[], object] | None = None
