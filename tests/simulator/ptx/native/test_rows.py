@@ -184,6 +184,18 @@ def compare(opcodes: list[str], operands: Any, *, flushes: bool = False) -> None
         )
 
 
+def test_powers_of_two_are_those_of_the_c_library_once_they_are_rounded():
+    generator = np.random.default_rng(3)
+    exponents = generator.choice([-1, 1], (PLACES, LANES)) * 2.0 ** generator.uniform(-30, 8, (PLACES, LANES))
+    exponents[0, :8] = [np.nan, np.inf, -np.inf, 0, 128, -126.5, -149.5, 3e38]
+    operands = exponents.astype(np.float32).view(np.uint32).astype(np.uint64)
+    text = ".reg .f32 y;" + "".join(
+        f"ex2.approx.f32 y, f32_{place}; st.global.f32 [out+{8 * LANES * place}], y;" for place in range(PLACES)
+    )
+    numpy, native = results(text, operands, PLACES)
+    assert np.array(numpy).tolist() == np.array(native).tolist()
+
+
 def test_the_processor_flushes_as_a_gpu_does_near_the_least_normal_number():
     families = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt", "min", "max", "abs", "neg", "setp", "set"}
     words = {opcode: set(FORMS[opcode].words) for opcode in NATIVE if FORMS[opcode].row.name in families}
