@@ -75,6 +75,9 @@ class NativeRecords:
             shadow.native = {}
             records = _new(shadow, shift, self.complete)
             if records is None:
+                self._release_histories()
+                records = _new(shadow, shift, self.complete)
+            if records is None:
                 limit.say_no_room(shadow.size)
                 return None
             shadow.native[key] = records
@@ -83,6 +86,17 @@ class NativeRecords:
             return kept
         self._unwritten[start] = shadow, shift, kept
         return replace(kept, unwritten=True)
+
+    def _release_histories(self) -> None:
+        """Release the histories of completely written memory, which nothing needs but work that may overlap other work.
+
+        Otherwise, memory that the first launches of a kernel have used with NumPy might leave no room for its later
+        launches in machine code.
+        """
+        for start in self._memory.extents()[0].tolist():
+            shadow: ShadowMemory = self._memory.shadow(start)
+            if shadow.initialised:
+                shadow.history.release()
 
     def are_needless(self, start: int) -> bool:
         """Return whether loads need no records of the allocation that starts at an address: all of it is written."""

@@ -113,6 +113,20 @@ def test_machine_code_needs_no_records_of_memory_that_a_launch_only_reads(kernel
     assert capsys.readouterr().err == ""
 
 
+def test_machine_code_takes_the_room_of_records_that_launches_with_numpy_have_left(
+    kernels: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    x = cuda.zeros(40_000, np.int32)
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
+    assert found(kernels["add"][160, 256], x, x.size) == []
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
+    monkeypatch.setattr(numpy_runs, "_run_chunks", None)
+    assert found(kernels["add"][160, 256], x, x.size) == []
+    np.testing.assert_array_equal(x.to_host(), 14)
+    assert capsys.readouterr().err == ""
+
+
 def test_reads_race_with_writes_of_a_later_launch_to_memory_that_had_no_records_before(kernels, engine):
     x, y, out = (cuda.to_device(np.arange(257, dtype=np.int32)) for _ in range(3))
     for _ in range(2):

@@ -116,6 +116,13 @@ class History:
         self._aside.clear()
         self.last_read = self.last_write = 0
 
+    def release(self) -> None:
+        """Release the memory of all records, unless work that may overlap other work has left some of them."""
+        if not self.traces:
+            self._writes = self._reads = None
+            self._aside.clear()
+            self.last_read = self.last_write = 0
+
     def _divide(self, shift: int) -> bool:
         """Split the pieces; return whether there was enough memory for that."""
         aside = list(self._aside.values())
