@@ -45,7 +45,7 @@ class _SpareBuffers:
     """Spare buffers for saved granules of memory: allocating fresh memory costs as much as copying the granules."""
 
     # The largest number of bytes that are kept.
-    _MOST = 1 << 27
+    _MOST = 1 << 30
 
     def __init__(self) -> None:
         # Keyed by the number of granules.

@@ -100,6 +100,13 @@ class _Check(LaneByLane):
         def kept(word: SiteCheck) -> Value:
             return b.load(b.at(site, 8 * word), typ=I64)
 
+        def tables() -> list[tuple[Value, Value]]:
+            """Return the records of pieces and of lines, for writes and for reads."""
+            return [
+                (kept(SiteCheck.WRITES), kept(SiteCheck.WRITE_LINES)),
+                (kept(SiteCheck.READS), kept(SiteCheck.READ_LINES)),
+            ]
+
         def known(address: Value) -> Value:
             low, last = kept(SiteCheck.LOW), b.sub(kept(SiteCheck.HIGH), I64(self.whole))
             above = b.icmp_unsigned(">=", address, b.like(address, low))
@@ -127,10 +134,7 @@ class _Check(LaneByLane):
         with when(b, all_known(), likely=True):
             first = b.extract_element(self.addresses, I32(0))
             start = self.piece_of(first, kept(SiteCheck.LOW))
-            tables = tuple(
-                (kept(SiteCheck[name]), kept(SiteCheck[f"{name[:-1]}_LINES"])) for name in ("WRITES", "READS")
-            )
-            self.side_by_side(first, start, tables, limit, kept(SiteCheck.FLOOR))
+            self.side_by_side(first, start, tables(), limit, kept(SiteCheck.FLOOR))
 
         def place(lane: Value, body: Any) -> None:
             address = self.lane(0, lane)
@@ -140,10 +144,14 @@ class _Check(LaneByLane):
             recorded = b.icmp_unsigned("!=", kept(SiteCheck.WRITES), I64(0))
             with when(b, b.and_(known(address), recorded), likely=True):
                 piece = self.piece_of(address, kept(SiteCheck.LOW))
-                writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)
-                for records, lines in ((writes, SiteCheck.WRITE_LINES), (reads, SiteCheck.READ_LINES)):
-                    self.expand(records, kept(lines), piece, self.pieces)
-                body(address, piece, writes, reads, kept(SiteCheck.FLOOR))
+                (own, own_lines), (other, other_lines) = tables()[:: -1 if self.loads else 1]
+                if self.leaves:
+                    self.expand(own, own_lines, self.reach(piece, self.pieces))
+
+                def seen(number: int) -> Value:
+                    return self.seen(other, other_lines, b.add(piece, I64(number)), limit)
+
+                body(address, piece, own, seen, kept(SiteCheck.FLOOR))
 
         self.one_by_one(place, limit)
 
@@ -210,7 +218,13 @@ class _Check(LaneByLane):
 
         def place(lane: Value, body: Any) -> None:
             address = self.lane(0, lane)
-            body(address, b.lshr(address, I64(self.shift)), writes, reads, floor)
+            piece = b.lshr(address, I64(self.shift))
+            own, other = (reads, writes) if self.loads else (writes, reads)
+
+            def seen(number: int) -> Value:
+                return b.load(self.record(other, b.add(piece, I64(number))), typ=I64)
+
+            body(address, piece, own, seen, floor)
 
         self.one_by_one(place, limit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -78,15 +79,42 @@ class Comparison:
         """Return the pointer to a record in a table."""
         return self.b.inttoptr(self.b.add(table, self.b.shl(number, I64(3))), PTR)
 
-    def expand(self, records: Value, lines: Value, piece: Value, count: int) -> None:
-        """Replace the records of the lines that contain `count` pieces from `piece` on with records of their pieces."""
+    def reach(self, piece: Value, count: int) -> list[Value]:
+        """Return pieces, one at least in each line, of `count` pieces from `piece` on."""
+        ends = [*range(0, count, 1 << LINE_BITS), *([count - 1] if count > 1 else [])]
+        return [self.b.add(piece, I64(number)) for number in ends]
+
+    def expand(self, records: Value, lines: Value, pieces: Sequence[Value]) -> None:
+        """Replace the records of the lines that contain some pieces with records of each of their pieces."""
         b = self.b
-        line, last = (b.lshr(b.add(piece, I64(number)), I64(LINE_BITS)) for number in (0, count - 1))
-        touched = [b.add(line, I64(number)) for number in range((count - 1 >> LINE_BITS) + 1)]
-        for one in [*touched, *([last] if count > 1 else [])]:
-            there = b.load(self.record(lines, one), typ=I64)
+        for piece in pieces:
+            line = b.lshr(piece, I64(LINE_BITS))
+            there = b.load(self.record(lines, line), typ=I64)
             with when(b, b.icmp_unsigned("!=", there, I64(0)), likely=False):
-                b.invoke("expand.", ir.VoidType(), self.context, records, lines, one)
+                b.invoke("expand.", ir.VoidType(), self.context, records, lines, line)
+
+    def are_old(self, lines: Value, pieces: Sequence[Value], limit: Value) -> Value:
+        """Return whether the lines that contain some pieces have records, and all of these are older than `limit`.
+
+        The pieces then need no records of their own for an access that leaves none there.
+        """
+        b, old = self.b, I1(1)
+        for piece in pieces:
+            there = b.load(self.record(lines, b.lshr(piece, I64(LINE_BITS))), typ=I64)
+            one = b.and_(b.icmp_unsigned("!=", there, I64(0)), b.icmp_unsigned("<", there, limit))
+            old = b.and_(old, one)
+        return old
+
+    def seen(self, records: Value, lines: Value, piece: Value, limit: Value) -> Value:
+        """Return the record of a piece where the access leaves none: that of its line if it is old, see `are_old`."""
+        b = self.b
+        line = self.record(lines, b.lshr(piece, I64(LINE_BITS)))
+        kept = b.alloca(I64)
+        b.store(b.load(line, typ=I64), kept)
+        with when(b, b.not_(self.are_old(lines, [piece], limit)), likely=False):
+            self.expand(records, lines, [piece])
+            b.store(b.load(self.record(records, piece), typ=I64), kept)
+        return b.load(kept, typ=I64)
 
     def leave_site(self, records: Value, number: Value, count: int = 1) -> None:
         """Store the site of `count` records from a number on, if other work may need it; see `in_complete_records`."""

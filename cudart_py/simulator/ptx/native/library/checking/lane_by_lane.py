@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -25,13 +26,19 @@ from .records import (
 from .side_by_side import SideBySide
 
 Value = Any
+# Returns the record of a lane's n-th piece.
+Seen = Callable[[int], Value]
 
 
 class LaneByLane(SideBySide):
     """A check of lanes whose pieces may be anywhere."""
 
     def one_by_one(self, place: Any, limit: Value) -> None:
-        """Compare an access with the records and leave new records, one lane at a time."""
+        """Compare an access with the records and leave new records, one lane at a time.
+
+        `place` calls a function with a lane's address and first piece, the table in which it leaves records, a function
+        that returns the records in the other table, and the first record that counts as written.
+        """
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         self.spill()
@@ -42,14 +49,18 @@ class LaneByLane(SideBySide):
         def judge(lane: Value) -> None:
             thread = b.add(base, b.zext(lane, I64))
 
-            def compare(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+            def compare(address: Value, piece: Value, own: Value, seen: Seen, floor: Value) -> None:
                 for number in range(self.pieces):
-                    write, read = (self.record(table, b.add(piece, I64(number))) for table in (writes, reads))
-                    self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
+                    mine = self.record(own, b.add(piece, I64(number)))
+                    if self.loads:
+                        self._load(mine, seen(number), thread, limit, floor, now)
+                    else:
+                        before = b.load(mine, typ=I64)
+                        self._write(before, seen(number), thread, limit, lambda: self.unchanged(address, lane))
                     if self.kind == "atomic":
-                        self._leave_strong(write, thread, limit, now)
+                        self._leave_strong(mine, thread, limit, now)
                     if self.leaves:
-                        self.leave_site(reads if self.loads else writes, b.add(piece, I64(number)))
+                        self.leave_site(own, b.add(piece, I64(number)))
                 if self.kind == "atomic":
                     self.save(address)
 
@@ -61,9 +72,9 @@ class LaneByLane(SideBySide):
             def record(lane: Value) -> None:
                 thread = b.add(base, b.zext(lane, I64))
 
-                def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                def leave(address: Value, piece: Value, own: Value, *_: Any) -> None:
                     for number in range(self.pieces):
-                        write = self.record(writes, b.add(piece, I64(number)))
+                        write = self.record(own, b.add(piece, I64(number)))
                         self._leave(write, thread, limit, now, lambda: self.unchanged(address, lane))
                     self.put(address, lane)
 
@@ -72,37 +83,35 @@ class LaneByLane(SideBySide):
             each_active(b, self.mask, record)
         b.ret_void()
 
-    def _compare(
-        self, write: Value, read: Value, thread: Value, limit: Value, floor: Value, now: Value, unchanged: Any
-    ) -> None:
-        """Compare one piece's records with a lane's access; a load also leaves its own record."""
+    def _load(self, read: Value, before: Value, thread: Value, limit: Value, floor: Value, now: Value) -> None:
+        """Compare a lane's load with the record of a write to one piece, and leave the record of the load."""
         b = self.b
-        before = b.load(write, typ=I64)
         if self.cached:
             with when(b, b.icmp_unsigned(">=", before, limit), likely=False):
                 self.doubt()
             self._merge(read, b.load(read, typ=I64), thread, limit, now)
             return
-        if self.loads:
-            with when(b, b.icmp_unsigned("<", before, floor), likely=False):
-                lane = b.trunc(b.and_(thread, I64(LANES - 1)), I32)
-                note_unwritten(b, self.context, self.site, b.shl(I32(1), lane))
-            if self.strong:
-                with (
-                    when(b, self.scoped(before, limit), likely=False),
-                    when(b, self._of_other_block(before)),
-                    when(b, self._conflicts(before, thread, limit)),
-                ):
-                    self.doubt()
-                return
-            with when(b, self._conflicts(before, thread, limit), likely=False):
-                swapped = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
-                with when(b, I1(1) if self.leaves else b.not_(swapped)):
-                    self.doubt()
-            if not self.leaves:
-                return
-            self._merge(read, b.load(read, typ=I64), thread, limit, now)
+        with when(b, b.icmp_unsigned("<", before, floor), likely=False):
+            lane = b.trunc(b.and_(thread, I64(LANES - 1)), I32)
+            note_unwritten(b, self.context, self.site, b.shl(I32(1), lane))
+        if self.strong:
+            with (
+                when(b, self.scoped(before, limit), likely=False),
+                when(b, self._of_other_block(before)),
+                when(b, self._conflicts(before, thread, limit)),
+            ):
+                self.doubt()
             return
+        with when(b, self._conflicts(before, thread, limit), likely=False):
+            swapped = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
+            with when(b, I1(1) if self.leaves else b.not_(swapped)):
+                self.doubt()
+        if self.leaves:
+            self._merge(read, b.load(read, typ=I64), thread, limit, now)
+
+    def _write(self, before: Value, earlier: Value, thread: Value, limit: Value, unchanged: Any) -> None:
+        """Compare a lane's store or atomic with the records of a write and a read of one piece."""
+        b = self.b
         atomic = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
         scoped = I1(1) if self.block_scope else self.scoped(before, limit)
         agree = b.and_(atomic, b.not_(b.and_(scoped, self._of_other_block(before))))
@@ -117,7 +126,7 @@ class LaneByLane(SideBySide):
                 self.doubt()
             b.store(I1(1), self.repeats)
         # Even a store of the value that is already there conflicts: it would race with the read if the read came later.
-        with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
+        with when(b, self._conflicts(earlier, thread, limit), likely=False):
             self.doubt()
 
     def _conflicts(self, record: Value, thread: Value, limit: Value) -> Value:

@@ -8,13 +8,14 @@ current allocation of the site.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
 from ...layout import LANES, Context, SiteCheck
 from ...vectors import I1, I16, I32, I64, vector
-from ..frame import each_active, when
+from ..frame import Spilled, each_active, when
 from .comparing import Comparison
 from .records import LINE_BITS, OLD, RECORD, in_complete_records, site_place, site_row
 
@@ -29,7 +30,7 @@ class SideBySide(Comparison):
     """A check of lanes whose pieces are contiguous: it compares the records of lines, or else of pieces."""
 
     def side_by_side(
-        self, first: Value, start: Value, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value
+        self, first: Value, start: Value, tables: Sequence[tuple[Value, Value | None]], limit: Value, floor: Value
     ) -> None:
         """Compare the records of all lanes at once if their pieces are contiguous, and return if none is suspect.
 
@@ -46,24 +47,29 @@ class SideBySide(Comparison):
             if write_lines is not None:
                 with when(b, aligned, likely=True):
                     self._whole_lines(first, start, (write_lines, read_lines), (base, mark), limit, floor)
-                for records, lines in tables:
-                    self.expand(records, lines, start, LANES * self.pieces)
+            pieces = self.reach(start, LANES * self.pieces)
+            numbers = [b.add(start, I64(part * LANES)) for part in range(self.pieces)]
+
+            def load(records: Value) -> list[Value]:
+                return [b.load(self.record(records, number), typ=vector(I64), align=RECORD) for number in numbers]
+
+            befores = self._seen(tables[0], pieces, limit, load, not self.loads)
+            # A load that leaves no records is compared with writes alone.
+            earliers = self._seen(tables[1], pieces, limit, load, self.loads) if self.leaves else befores
             fine: Value = I1(1)
-            parts, others = [], []
-            for part in range(self.pieces):
+            parts = []
+            for part, (before, earlier) in enumerate(zip(befores, earliers, strict=True)):
                 lanes = [(part * LANES + index) // self.pieces for index in range(LANES)]
                 thread = b.add(b.splat(base), b.each(I64, lanes))
-                write, read = (self.record(table, b.add(start, I64(part * LANES))) for table in (writes, reads))
-                before, earlier = (b.load(one, typ=vector(I64), align=RECORD) for one in (write, read))
                 good = self._good(before, earlier, thread, limit, floor)
                 fine = b.and_(fine, b.icmp_unsigned("==", b.bits(good), I32(_ALL)))
-                parts.append((read if self.loads else write, thread, b.add(start, I64(part * LANES))))
-                others.append(before if self.loads else earlier)
+                parts.append((self.record(reads if self.loads else writes, numbers[part]), thread, numbers[part]))
             with when(b, fine, likely=True):
                 if write_lines is not None:
                     with when(b, aligned, likely=True):
                         self.leave_lines(read_lines if self.loads else write_lines, start, base, mark)
-                        self._forget(write_lines if self.loads else read_lines, start, others, limit)
+                        others = (write_lines, befores) if self.loads else (read_lines, earliers)
+                        self._forget(start, *others, limit)
                         self.end_side_by_side(first)
                 if self.leaves:
                     for place, thread, number in parts:
@@ -73,6 +79,31 @@ class SideBySide(Comparison):
         if self.pieces == 1:
             self._partly_side_by_side(tables, limit, floor)
 
+    def _seen(
+        self,
+        table: tuple[Value, Value | None],
+        pieces: Sequence[Value],
+        limit: Value,
+        load: Callable[[Value], list[Value]],
+        leaves: bool,
+    ) -> list[Value]:
+        """Return records that `load` loads from the table of writes or of reads, in whose lines `pieces` are.
+
+        In the table in which the access `leaves` no records, old lines are not expanded: that would touch much memory.
+        """
+        b, (records, lines) = self.b, table
+        if lines is None:
+            return load(records)
+        if leaves:
+            self.expand(records, lines, pieces)
+            return load(records)
+        seen = [Spilled(b, b.const(I64, OLD)) for _ in range(self.pieces)]
+        with when(b, b.not_(self.are_old(lines, pieces, limit)), likely=False):
+            self.expand(records, lines, pieces)
+            for one, values in zip(seen, load(records), strict=True):
+                one.whole = values
+        return [one.whole for one in seen]
+
     def follow(self, first: Value) -> Value:
         """Return whether all lanes take part, and their addresses are contiguous from the first lane's on."""
         b = self.b
@@ -81,7 +112,7 @@ class SideBySide(Comparison):
         follow = b.icmp_unsigned("==", b.sub(self.wide, b.splat(first)), steps)
         return b.and_(full, b.icmp_unsigned("==", b.bits(follow), I32(_ALL)))
 
-    def _partly_side_by_side(self, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value) -> None:
+    def _partly_side_by_side(self, tables: Sequence[tuple[Value, Value | None]], limit: Value, floor: Value) -> None:
         """Compare the records of the active lanes if their pieces are contiguous, and return if none is suspect."""
         b = self.b
         low = b.zext(b.trailing_zeros(self.mask), I64)
@@ -94,21 +125,23 @@ class SideBySide(Comparison):
             start = b.sub(self.piece_of(lowest), low)
             thread = b.add(b.splat(self.first_of_warp()), b.lanes(I64))
             flags, nothing = b.truth(self.mask), b.const(I64, 0)
-            loaded, places = [], []
-            for records, lines in tables:
-                if lines is not None:
-                    for end in (low, high):
-                        self.expand(records, lines, b.add(start, end), 1)
-                places.append(self.record(records, start))
-                loaded.append(b.invoke("llvm.masked.load.v32i64.p0", vector(I64), places[-1], flags, nothing))
-            good = b.bits(self._good(loaded[0], loaded[1], thread, limit, floor))
+
+            def load(records: Value) -> list[Value]:
+                place = self.record(records, start)
+                return [b.invoke("llvm.masked.load.v32i64.p0", vector(I64), place, flags, nothing)]
+
+            pieces = [b.add(start, end) for end in (low, high)]
+            [before] = self._seen(tables[0], pieces, limit, load, not self.loads)
+            [earlier] = self._seen(tables[1], pieces, limit, load, self.loads) if self.leaves else [before]
+            good = b.bits(self._good(before, earlier, thread, limit, floor))
             with when(b, b.icmp_unsigned("==", b.and_(good, self.mask), self.mask), likely=True):
                 if self.leaves:
                     now = b.word(self.context, Context.NOW)
                     mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
-                    kept, place = b.or_(b.splat(mark), thread), places[1 if self.loads else 0]
+                    kept, records = b.or_(b.splat(mark), thread), tables[1 if self.loads else 0][0]
+                    place = self.record(records, start)
                     b.invoke("llvm.masked.store.v32i64.p0", ir.VoidType(), kept, place, flags)
-                    self._leave_some_sites(tables[1 if self.loads else 0][0], start, flags)
+                    self._leave_some_sites(records, start, flags)
                 self.end_side_by_side(lowest, b.sub(high, low))
 
     def _leave_some_sites(self, records: Value, start: Value, flags: Value) -> None:
@@ -192,7 +225,7 @@ class SideBySide(Comparison):
             self.leave_lines(tables[1 if self.loads else 0], start, base, mark)
             self.end_side_by_side(first)
 
-    def _forget(self, lines: Value, start: Value, pieces: list[Value], limit: Value) -> None:
+    def _forget(self, start: Value, lines: Value, pieces: list[Value], limit: Value) -> None:
         """Restore the single record of a line if the records of its pieces are all old."""
         b = self.b
         for part, records in enumerate(pieces):
@@ -232,7 +265,7 @@ class _Note(SideBySide):
             for number in range(self.pieces):
                 one = b.add(piece, I64(number))
                 with when(b, b.icmp_unsigned("<", b.load(self.line(lines, one), typ=I64), limit)):
-                    self.expand(records, lines, one, 1)
+                    self.expand(records, lines, [one])
                     place = self.record(records, one)
                     with when(b, b.icmp_unsigned("<", b.load(place, typ=I64), limit)):
                         b.store(b.or_(now, b.add(base, b.zext(lane, I64))), place)
