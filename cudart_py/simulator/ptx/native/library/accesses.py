@@ -184,6 +184,11 @@ class _Access:
             for index, values in enumerate(kept):
                 b.store(values.get(lane), b.at(place, index * self.size), align=self.size)
 
+        with when(b, b.icmp_unsigned("==", self.mask, I32(_ALL))):
+            # Without a loop, which takes longer to find the lanes than to store their elements.
+            for lane in range(LANES):
+                put(I64(lane))
+            b.ret_void()
         each_active(b, self.mask, put)
         b.ret_void()
 
