@@ -1,6 +1,6 @@
 // Replace each element with the sum of its block's elements up to and including it. A block has 256 threads.
 //
-// In each round, a thread adds the sum of the thread that is `step` places before it. There is a race, so the results
+// In each round, a thread adds the sum of the thread whose index is smaller by `step`. There is a race, so the results
 // may be right only by chance.
 
 constexpr int BLOCK = 256;

@@ -53,8 +53,8 @@ FURTHER = [
             "at `t + 64`.",
         ],
         answer="The step begins at 128 and is halved after each pass. The threads that are still adding are the first "
-        "ones of the block, and they access consecutive words. As a bonus, whole warps become idle, rather than parts "
-        "of every warp.",
+        "ones of the block, and they access consecutive words. Whole warps also become idle, rather than parts of "
+        "every warp.",
         check=check_block_sums,
     ),
     Exercise(

@@ -74,11 +74,12 @@ FURTHER = [
     ),
     Exercise(
         name="hard",
-        task="`n` points are stored as `x y z x y z ...`. Split them into three arrays. The kernel reads three "
-        "elements per thread, so the lanes are 12 bytes apart and each load touches 12 sectors. Rewrite it so that "
-        "each load and each store of a warp touches at most 4 sectors, without causing bank conflicts. A block has 128 "
-        "threads, and `n` need not be a multiple of 128. The `variables` stop explains shared memory, and the guide's "
-        "page on profiling without a GPU explains bank conflicts.",
+        task="`n` points are stored as `x y z x y z ...`, an array of structures. Split them into three arrays, a "
+        "structure of arrays. The kernel reads three elements per thread, so the lanes are 12 bytes apart and each "
+        "load touches 12 sectors. Rewrite it so that each load and each store of a warp touches at most 4 sectors, "
+        "without causing bank conflicts. A block has 128 threads, and `n` need not be a multiple of 128. The "
+        "`variables` stop explains shared memory, and the guide's page on profiling without a GPU explains bank "
+        "conflicts.",
         hints=[
             "The 128 points of a block are 384 contiguous elements. In which order should its threads load them?",
             "First copy the 384 elements to shared memory, in three coalesced steps. After a barrier, each thread "

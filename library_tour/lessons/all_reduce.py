@@ -69,8 +69,9 @@ LESSON = Lesson(
     "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its link. The "
     "minimum is 2 (N - 1) / N arrays per worker.\n\n"
     "A **ring** reaches this minimum. Each array is cut into N parts, and in every step each worker sends one part to "
-    "the next worker. In the first round, the receiver adds its own elements to the part. After N - 1 steps, each "
-    "worker has the complete sums for one part. In the second round, these sums are passed around the ring.\n\n"
+    "the next worker. In the first round, the **reduce-scatter**, the receiver adds its own elements to the part. "
+    "After N - 1 steps, each worker has the complete sums for one part. In the second round, the **all-gather**, these "
+    "sums are passed around the ring.\n\n"
     "The rule of thumb: for large arrays, count the bytes on the busiest link; for small ones, count the steps and the "
     "calls.",
     steps=[

@@ -45,9 +45,9 @@ LESSON = Lesson(
     "algorithm uses its input only as `in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` "
     "reads one element from each of two arrays and returns the difference. The compiler inlines the operator, so the "
     "loads from the arrays end up in the algorithm's own loop.\n\n"
-    "CCCL, the CUDA Core Compute Libraries, provides the usual iterators. A `counting_iterator` returns the index "
-    "itself, a `transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns "
-    "elements of several arrays together.\n\n"
+    "CCCL, the CUDA Core Compute Libraries, provides such iterators, which are also called fancy iterators. A "
+    "`counting_iterator` returns the index itself, a `transform_iterator` applies a function to what another iterator "
+    "returns, and a `zip_iterator` returns elements of several arrays together.\n\n"
     "The rule of thumb: never write an array that is read only once. Compute its elements where they are read.",
     steps=[
         Step(

@@ -96,7 +96,8 @@ LESSON = Lesson(
         "choose between pageable and pinned host memory.",
         "say whether a copy is done, or only queued, when its call returns.",
         "explain why the source of a queued copy must not change until the copy has run.",
-        "copy a pageable array in pieces, so that the host and the device work at the same time.",
+        "copy a pageable array in pieces through two buffers (double buffering), so that the host and the device work "
+        "at the same time.",
     ],
     idea="The operating system may move a page of ordinary memory, or write it to disk, at any time. Such memory is "
     "**pageable**. **Pinned** (page-locked) memory stays where it is, so the device's **copy engine** can read and "

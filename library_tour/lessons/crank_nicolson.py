@@ -41,11 +41,11 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Some algorithms are a chain: each operation needs the result of the one before. Elimination in a tridiagonal "
-    "system is such a chain. With one thread per system, 10,000 time steps of 64 systems take 225 ms on an H200, "
-    "because almost the whole device is idle. A different algorithm with *more* operations takes 13 ms, since its "
-    "operations can run in parallel. Applied within the registers of one warp, without barriers, the same idea takes "
-    "1.7 ms. That is 135 times as fast as the first version.\n\n"
+    why="Some algorithms are a **dependency chain**: each operation needs the result of the one before. Elimination in "
+    "a tridiagonal system is such a chain. With one thread per system, 10,000 time steps of 64 systems take 225 ms on "
+    "an H200, because almost the whole device is idle. A different algorithm with *more* operations takes 13 ms, since "
+    "its operations can run in parallel. Applied within the registers of one warp, without barriers, the same idea "
+    "takes 1.7 ms. That is 135 times as fast as the first version.\n\n"
     "NVIDIA's cuSPARSE library, called once per time step, takes 82 ms. It solves tridiagonal systems in general; this "
     "problem is a special case. For your own systems, start with that function, `libraries.solve_tridiagonal`, which "
     "the stop calls for its last row. Write a kernel if many steps solve small systems with the same matrix, as here.",
@@ -134,9 +134,9 @@ LESSON = Lesson(
         "step, and 1.7 ms with one warp that keeps its factors.",
         "On the same H200, cuSPARSE takes 82 ms. It solves one step per call, so the unknowns go through memory in "
         "each step, and it does not know that all rows of a matrix have the same three coefficients.",
-        "In single precision, the largest error in a price is 3.7e-03 on the simulator and 1.5e-03 on an H200, because "
-        "this part of the lesson takes 256 steps on the simulator and 10,000 on a GPU. With 10,000 steps, the "
-        "simulator's error is 1.5e-03 too.",
+        "In single precision, the largest error in a price is 3.7e-03 with the 256 steps that this part of the lesson "
+        "takes on the simulator. With the 10,000 steps that it takes on a GPU, the error is 1.5e-03, both on the "
+        "simulator and on an H200.",
         "In the convergence plot, on the page with pictures, the double-precision error with exact boundary values "
         "falls with the square of the number of cells. With the boundary values from the lectures, the error is the "
         "same on every grid.",

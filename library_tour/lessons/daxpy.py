@@ -45,7 +45,7 @@ LESSON = Lesson(
     ],
     idea="A kernel can be no faster than the slower of its two tasks: moving the data and doing the arithmetic. For "
     "each element, *daxpy* reads 8 bytes of `x` and 8 of `y`, and writes 8 of `y`. For these 24 bytes, it performs two "
-    "operations: a multiplication and an addition.\n\n"
+    "operations: a multiplication and an addition. Its **arithmetic intensity** is 1/12 operation per byte.\n\n"
     "In the time that an H200 takes to move 24 bytes at 4.8 TB/s, it could perform some 170 double-precision "
     "operations at 33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the "
     "**limit**.\n\n"

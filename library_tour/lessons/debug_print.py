@@ -55,9 +55,9 @@ LESSON = Lesson(
     "synchronises, not before. The buffer is circular: once it is full, new lines overwrite the oldest ones without an "
     "error. Each call writes one piece of text. Blocks and warps run in any order, so pieces from different threads "
     "arrive in any order.\n\n"
-    "A **shuffle** lets the lanes of a warp read one another's registers, without going through memory. "
-    "`__shfl_down_sync(mask, value, 2, width)` returns the `value` held by the lane two places further on, within a "
-    "group of `width` lanes:\n\n"
+    "A **shuffle** lets the lanes of a warp read one another's registers, without going through memory. Within each "
+    "group of `width` lanes, `__shfl_down_sync(mask, value, 2, width)` returns to lane *i* the `value` of lane *i* + "
+    "2:\n\n"
     "```\n"
     "width 32   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n"
     "           reads   2  3 ... 15 16 17 | 18 ... 31 30 31\n"
@@ -96,15 +96,15 @@ LESSON = Lesson(
         Step(
             name="shuffle, width 32",
             shows=["shuffle_down<32>"],
-            text="Every lane reads the lane number held by the lane two places further on. For lanes 30 and 31 there "
-            "is no such lane, so they read their own numbers.",
+            text="Lane *i* reads the number of lane *i* + 2. Lanes 30 and 31 have no such lane, so they read their own "
+            "numbers.",
             compared_with="every thread",
         ),
         Step(
             name="shuffle, width 16",
             shows=["shuffle_down<16>"],
             text="This is the same kernel with groups of 16 lanes. Now lanes 14 and 15 read their own numbers too, "
-            "because the lanes two places further on belong to the other group.",
+            "because lanes 16 and 17 belong to the other group.",
         ),
     ],
     look_at=[

@@ -45,7 +45,8 @@ LESSON = Lesson(
         "query the properties of a device that matter when you launch a kernel.",
         "say which limits differ between GPU generations, and which have stayed the same for years.",
         "compute peak bandwidth and peak arithmetic from clock rates, the bus width and the number of multiprocessors.",
-        "predict from a kernel's operations per byte whether memory or arithmetic will limit it.",
+        "predict from a kernel's operations per byte (its arithmetic intensity) whether memory or arithmetic will "
+        "limit it.",
     ],
     idea="A CUDA program has a host side and a device side. The **host** is the CPU with its memory. The **device** is "
     "the GPU with its own memory. A **kernel** is a function that the host launches on the device, where many "

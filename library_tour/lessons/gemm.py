@@ -54,8 +54,8 @@ LESSON = Lesson(
     ],
     idea="A product of two n x n matrices performs 2 n^3 operations on 3 n^2 elements, or about n operations per "
     "element. For large n, the limit is arithmetic, not memory. **Tensor cores** multiply small matrices with a single "
-    "instruction, at many times the rate of ordinary instructions, but only in certain precisions, among them half, "
-    "bfloat16, double and **TF32**, which rounds single-precision operands to 11 significant bits before "
+    "instruction, at many times the rate of ordinary instructions. They support only certain precisions, among them "
+    "half, bfloat16, double and **TF32**. TF32 rounds single-precision operands to 11 significant bits before "
     "multiplying.\n\n"
     "A **leading dimension** is the distance in memory from one row to the next. It lets a library work on a window of "
     "a larger matrix. An **epilogue** is work that the library does on the result while it is still in registers.\n\n"

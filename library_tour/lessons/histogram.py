@@ -37,7 +37,7 @@ LESSON = Lesson(
     "The same steps apply wherever many threads update a few memory locations: counters, queues, sums by key.",
     learn=[
         "explain why `counts[bin]++` loses counts when many threads execute it.",
-        "speed up atomics by giving each block its own counters in shared memory.",
+        "speed up atomics by giving each block its own counters in shared memory (privatisation).",
         "place the two barriers that such counters need.",
         "choose the scope of a `cuda::atomic_ref`.",
     ],
@@ -100,10 +100,10 @@ LESSON = Lesson(
         "and each thread executes more instructions to set up its loops, so the number of instructions does not fall.",
         "On a GPU, compare the columns for evenly spread values with those for equal values, where all threads update "
         "the same counter. On the H200, the kernel with global atomics drops from 18 to 5 GB/s. The kernel with "
-        "counters in shared memory stays at 2,460 GB/s, because the hardware merges the additions of all lanes of a "
-        "warp that add one to the same counter in shared memory and do not use the result. All other atomic additions "
-        "to one word of shared memory are performed one after another. The simulator counts even the merged ones as "
-        "bank conflicts.",
+        "counters in shared memory stays at 2,460 GB/s. If lanes of a warp add one to the same counter in shared "
+        "memory and do not use the result, the hardware merges their additions. All other atomic additions to one word "
+        "of shared memory are performed one after another. The simulator counts even the merged ones as bank "
+        "conflicts.",
         "On the H200, the three scopes differ by at most a few percent, and all are slower than `atomicAdd` on the "
         "same counters. A narrow scope gives the compiler and the hardware more freedom, but does not guarantee more "
         "speed.",

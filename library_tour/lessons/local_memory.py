@@ -87,9 +87,9 @@ LESSON = Lesson(
         Step(
             name="in shared memory",
             shows=["COUNTERS", "count_shared"],
-            text="Shared memory has addresses. Counter `k` of a thread is at `[k][threadIdx.x]`, so whatever the index "
-            "is, each thread of a warp uses its own **bank**, one of the 32 parts of shared memory that can be "
-            "accessed at the same time.",
+            text="Shared memory has addresses. Shared memory consists of 32 **banks**, which can be accessed at the "
+            "same time. Counter `k` of a thread is at `[k][threadIdx.x]`, so each thread of a warp uses its own bank, "
+            "whatever `k` is.",
         ),
     ],
     look_at=[

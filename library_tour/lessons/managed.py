@@ -51,10 +51,10 @@ LESSON = Lesson(
         "choose the advice that keeps pages in one place, or lets the host and the device each have a copy.",
         "synchronise before the host reads or writes managed memory that a kernel uses.",
     ],
-    idea="A **managed** array has one address, which is valid on the host and on all devices. Its memory is divided "
-    "into **pages**, and each page is in one place at a time. When a warp loads from a page that is on the host, a "
-    "**page fault** occurs: the warp waits, and the driver moves the page to the device. The host's accesses work the "
-    "same way in the other direction.\n\n"
+    idea="A **managed** array has one address, which is valid on the host and on all devices. CUDA also calls this "
+    "unified memory. The array is divided into **pages**, and each page is in one place at a time. When a warp loads "
+    "from a page that is on the host, a **page fault** occurs: the warp waits, and the driver moves the page to the "
+    "device. The host's accesses work the same way in the other direction.\n\n"
     "```\n"
     "page faults   load, fault, page moves, load | load, fault, page moves, ...\n"
     "prefetch      all pages move | load, load, load, ...\n"

@@ -47,7 +47,7 @@ LESSON = Lesson(
     "the next launch to read it again. This stop removes that traffic, and then asks what limits the kernel once it is "
     "gone.",
     learn=[
-        "say why many passes over an array belong in one launch.",
+        "say why many passes over an array belong in one launch (kernel fusion).",
         "keep a value in a register during a loop, and explain why the compiler cannot do so for `a[i] = f(a[i], "
         "b[i])`.",
         "tell whether memory or the arithmetic units limit a kernel.",

@@ -43,7 +43,8 @@ LESSON = Lesson(
     learn=[
         "say how often a kernel loads each element, and how often it could reuse it.",
         "use tiles in shared memory to load each element once per block.",
-        "let a thread compute several elements, so that registers take over where shared memory is the limit.",
+        "let a thread compute several elements (register tiling), so that registers take over where shared memory is "
+        "the limit.",
         "copy the next tile asynchronously while the current one is multiplied.",
     ],
     idea="Each multiply-add needs two operands. Global memory delivers far fewer operands than a multiprocessor can "
@@ -89,9 +90,9 @@ LESSON = Lesson(
             name="8 x 16, pipelined",
             shows=["copy_async", "wait_for_copies", "Copier", "matmul_pipelined"],
             text="Skip this step on a first reading: the exercises need only steps 1 to 4. Each thread computes 8 x 16 "
-            "elements. There are two pairs of tiles. While one pair is multiplied, `cp.async` copies the next one "
-            "asynchronously from global to shared memory, bypassing the registers. Likewise, the values for the next "
-            "step are read from shared memory before they are needed.",
+            "elements. There are two pairs of tiles (double buffering). While one pair is multiplied, `cp.async` "
+            "copies the next one asynchronously from global to shared memory, bypassing the registers. Likewise, the "
+            "values for the next step are read from shared memory before they are needed.",
         ),
         Step(
             name="tensor cores, tensor maps",

@@ -106,9 +106,10 @@ LESSON = Lesson(
         Step(
             name="memory",
             shows=["Node", "after", "link", "PastL1", "walk", "chase<PastL1>"],
-            text="This step measures the latency that must be hidden. Each node holds the address of the next, so "
-            "every load needs the result of the previous one, and a single thread can only wait. The time divided by "
-            "the number of steps is the latency of a load. `link` builds the chain in an order that looks random.",
+            text="This step measures the latency that must be hidden, by **pointer chasing**. Each node holds the "
+            "address of the next, so every load needs the result of the previous one, and a single thread can only "
+            "wait. The time divided by the number of steps is the latency of a load. `link` builds the chain in an "
+            "order that looks random.",
         ),
         Step(
             name="L1 cache",

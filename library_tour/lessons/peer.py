@@ -65,8 +65,8 @@ LESSON = Lesson(
         "order the streams of two devices with events.",
         "wait for the right device.",
     ],
-    idea="Every address belongs to exactly one device or to the host; the driver knows which (**unified addressing**). "
-    "A copy can therefore move data between any two arrays. Its path depends on peer access:\n\n"
+    idea="Every address belongs to exactly one device or to the host; the driver knows which (**unified virtual "
+    "addressing**). A copy can therefore move data between any two arrays. Its path depends on peer access:\n\n"
     "```\n"
     "no peer access   device 1 --> host memory --> device 0    38 GB/s on H200s\n"
     "peer access      device 1 ====== NVLink ====> device 0   395 GB/s on H200s\n"

@@ -96,8 +96,8 @@ LESSON = Lesson(
         Step(
             name="tiny a b, --ftz=true",
             shows=["Multiply"],
-            text="With this flag, results below `2^-126`, the smallest normal float, become zero. Without it they keep "
-            "some of their digits, as **subnormal** numbers.",
+            text="With this flag, results below `2^-126`, the smallest normal float, are **flushed to zero**. Without "
+            "it they keep some of their digits, as **subnormal** numbers.",
         ),
         Step(
             name="a / b",

@@ -48,8 +48,8 @@ LESSON = Lesson(
     why="Matrices from grids, networks and finite elements consist almost entirely of zeros. The Laplacian on a 2,048 "
     "x 2,048 grid has 4 million rows. As a dense matrix in double precision, it would need 141 TB. As a sparse matrix "
     "it needs 0.3 GB, and an H200 multiplies it by a vector in 0.093 ms.\n\n"
-    "The choice of format matters. The same product runs at 57 % of the speed of a copy if rows are stored one after "
-    "another (CSR), and at 79 % if they are stored in slices that suit the lanes of a warp (SELL).",
+    "The choice of format matters. With rows stored one after another (CSR), the product runs at 57 % of the speed of "
+    "a copy. With rows stored in slices that suit the lanes of a warp (SELL), it runs at 79 %.",
     learn=[
         "describe how a sparse matrix is stored: by rows (CSR), by coordinates (COO) or in slices (SELL).",
         "explain why memory limits a product with a vector, and why multiplying several vectors at once is cheaper.",

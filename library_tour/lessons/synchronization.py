@@ -152,12 +152,12 @@ LESSON = Lesson(
         "launch.",
     ],
     exercise=Exercise(
-        task="The kernel replaces each element with the running sum of its block: the sum of the block's elements up "
-        "to and including that one. It works in place in shared memory, in eight rounds. In each round, a thread adds "
-        "the sum of the thread that is 1, 2, 4, ..., 128 places before it. All threads reach a barrier in every round, "
-        "and yet there is a race, so the results may be right only by chance. Fix the race. Keep the eight rounds, and "
-        "read other threads' elements from shared memory. In total, the eight warps of a block may access shared "
-        "memory at most 208 times.",
+        task="The kernel replaces each element with the running sum of its block (an inclusive scan): the sum of the "
+        "block's elements up to and including that one. It works in place in shared memory, in eight rounds. In each "
+        "round, a thread adds the sum of the thread whose index is smaller by 1, 2, 4, ..., 128. All threads reach a "
+        "barrier in every round, and yet there is a race, so the results may be right only by chance. Fix the race. "
+        "Keep the eight rounds, and read other threads' elements from shared memory. In total, the eight warps of a "
+        "block may access shared memory at most 208 times.",
         hints=[
             "In each round, one thread reads `sums[tid - step]`, and another thread overwrites the same element. "
             "Which of the two must come first, and what ensures that order?",

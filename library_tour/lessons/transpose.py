@@ -98,10 +98,10 @@ LESSON = Lesson(
             name="4 x 4, then a tile",
             shows=["Square", "load_square", "turned", "transpose_vector<false>"],
             text="Both ideas combined. With a tile of 64 x 64 elements, a block reads and writes 256 contiguous bytes "
-            "of each row. Instead of padding the rows of the tile, the kernel permutes groups of four words within "
-            "each row with an exclusive or. The hardware serves a warp's 16-byte access in four passes of 8 lanes, and "
-            "the permutation spreads the 8 lanes of a pass over all 32 banks. This also avoids bank conflicts, and it "
-            "takes no extra space.",
+            "of each row. Instead of padding the rows of the tile, the kernel swizzles it: an exclusive or "
+            "permutes groups of four words within each row. The hardware serves a warp's 16-byte access in four passes "
+            "of 8 lanes, and the permutation spreads the 8 lanes of a pass over all 32 banks. This also avoids bank "
+            "conflicts, and it takes no extra space.",
         ),
         Step(
             name="down the columns",
