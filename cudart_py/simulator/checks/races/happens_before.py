@@ -130,7 +130,8 @@ class HappensBefore:
         self._warp_of_lane = _warps(chunk.blocks, chunk.threads)
         self.barrier = np.zeros(chunk.blocks, np.int64)
         self.last_barrier = 0
-        self._warp: Array | None = None
+        # When each lane last synchronised with others of its warp.
+        self._converged: Array | None = None
         self._acquired: Array | None = None
         # When each lane last waited at a barrier in memory.
         self._waited: Array | None = None
@@ -158,15 +159,15 @@ class HappensBefore:
         self._pass_on(lanes)
 
     def warp_together(self, group: Group, now: int) -> None:
-        """Record that an instruction has synchronised the lanes of a group's warps."""
-        if self._warp is None:
-            self._warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
+        """Record that an instruction has synchronised the lanes of a group that are in the same warp."""
+        if self._converged is None:
+            self._converged = np.zeros(len(self._lanes), np.int64)
         lanes = group.lane_numbers
         warps = self._warp_of_lane[lanes]
-        self._warp[warps] = now
+        self._converged[lanes] = now
         for times in (self._acquired, self._waited):
             if times is not None:
-                latest = np.zeros(len(self._warp), np.int64)
+                latest = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
                 np.maximum.at(latest, warps, times[lanes])
                 times[lanes] = latest[warps]
         self._pass_on(lanes)
@@ -178,8 +179,8 @@ class HappensBefore:
             kept = self._scope(name)
             kept.own.fenced[lanes] = now
             kept.block.fenced[lanes] = self.barrier[self._block_of_lane[lanes]]
-            if self._warp is not None:
-                kept.warp.fenced[lanes] = self._warp[self._warp_of_lane[lanes]]
+            if self._converged is not None:
+                kept.warp.fenced[lanes] = self._converged[lanes]
             acquired = self.acquired(lanes)
             kept.sync_times.fenced[lanes] = (
                 acquired if self._waited is None else np.maximum(acquired, self._waited[lanes])
@@ -236,7 +237,7 @@ class HappensBefore:
 
     def end(self) -> None:
         """Keep only the releases, which later chunks may need, after all lanes have ended."""
-        self._warp = self._acquired = self._waited = self._clocks = self._passed_on = None
+        self._converged = self._acquired = self._waited = self._clocks = self._passed_on = None
         for kept in self._scopes.values():
             kept.end()
 
@@ -247,8 +248,8 @@ class HappensBefore:
         return np.zeros(len(lanes), np.int64) if self._acquired is None else self._acquired.take(lanes)
 
     def sync_times(self, lanes: Array) -> Array:
-        """Return three rows of times per lane: its block's last barrier, its warp's last one, and its last acquire."""
-        warps = np.zeros(len(lanes), np.int64) if self._warp is None else self._warp[self._warp_of_lane[lanes]]
+        """Return three rows of times per lane: its block's last barrier, its last one in its warp, its last acquire."""
+        warps = np.zeros(len(lanes), np.int64) if self._converged is None else self._converged[lanes]
         return np.stack([self.barrier[self._block_of_lane[lanes]], warps, self.acquired(lanes)])
 
     def clocks(self, lanes: Array) -> Array | None:
@@ -280,9 +281,9 @@ class HappensBefore:
         block = self._block_of_lane.take(lanes)
         same = block == self._block_of_lane.take(other)
         result: Array = same & (when < self.barrier.take(block))
-        if self._warp is not None:
-            warp = self._warp_of_lane.take(lanes)
-            result |= (warp == self._warp_of_lane.take(other)) & (when < self._warp.take(warp))
+        if self._converged is not None:
+            near = self._warp_of_lane.take(lanes) == self._warp_of_lane.take(other)
+            result |= near & (when < self._converged.take(lanes)) & (when < self._converged.take(other))
         if self._clocks is not None:
             result |= same & self._clocks.passed(lanes, when, other)
         return result

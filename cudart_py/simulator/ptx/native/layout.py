@@ -320,6 +320,8 @@ class BlockCheck(IntEnum):
 
     For kernels with barriers in memory, there is one more word per warp, from `KNOWN` on: the time up to which the
     accesses of all warps happen before the warp's next one.
+
+    From `CONVERGED` on, there is one word per thread: the time at which it last synchronised with lanes of its warp.
     """
 
     BEGIN = 0
@@ -342,7 +344,8 @@ class BlockCheck(IntEnum):
     FENCE_TIME = 55
     FENCED = 56
     KNOWN = 88
-    WORDS = 120
+    CONVERGED = 120
+    WORDS = 1144
 
 
 class Clock(IntEnum):

@@ -141,7 +141,7 @@ class Fences:
         lanes = warp * LANES + np.flatnonzero(mask >> _NUMBERS & 1)
         here.fenced[lanes] = words[BlockCheck.FENCE_TIME] = context[Context.NOW]
         here.block_until[lanes] = words[BlockCheck.BARRIER]
-        here.warp_until[lanes] = words[BlockCheck.WARPS + warp]
+        here.warp_until[lanes] = words[BlockCheck.CONVERGED + lanes]
         words[BlockCheck.FENCED + warp] |= np.uint64(mask | EVENT)
         words[BlockCheck.EVENTS] = 1
 

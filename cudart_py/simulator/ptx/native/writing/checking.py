@@ -225,6 +225,8 @@ class Checking:
         now = _advance(b, self._context)
         warp = b.word(self._context, Context.WARP_AT_HAND)
         b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))
+        lanes = element(b, block_word(b, self._context, BlockCheck.CONVERGED), b.shl(warp, I64(5)), I64)
+        b.invoke("llvm.masked.store.v32i64.p0", ir.VoidType(), b.splat(now), lanes, b.truth(mask))
         if self.copies:
             self._call("settle.warp", self._context)
         if self.bulk:
@@ -296,7 +298,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
         b.store(b.each(I64, [0] * (BlockCheck.KNOWN - BlockCheck.ACQUIRED)), first, align=8)
     if checking.clocks:
         first = block_word(b, context, BlockCheck.KNOWN)
-        b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.KNOWN)), first, align=8)
+        b.store(b.each(I64, [0] * (BlockCheck.CONVERGED - BlockCheck.KNOWN)), first, align=8)
         b.fill(b.pointer(context, Context.CLOCKS), b.word(context, Context.CLOCKS_BYTES))
     if checking.bulk:
         b.fill(b.pointer(context, Context.BULK_MARKS), b.word(context, Context.BULK_WORDS))

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ...layout import BlockCheck, Context, Doubt, HostCall, SiteCheck
 from ...vectors import I1, I8, I16, I32, I64, PTR, vector
-from ..frame import Spilled, ask_python, begin, element, when
+from ..frame import Spilled, ask_python, begin, when
 from ..hosts import address_type
 from .records import (
     BLOCK_SCOPE,
@@ -19,7 +19,7 @@ from .records import (
     SITE,
     STRONG,
     block_value,
-    block_word,
+    converged,
     first_thread,
     in_complete_records,
     raise_doubt,
@@ -131,18 +131,16 @@ class Comparison:
         own = b.icmp_unsigned("==", b.and_(record, b.like(record, OWN)), thread)
         return b.or_(b.icmp_unsigned("<", record, b.like(record, limit)), own)
 
-    def hides(self, record: Value) -> Value:
-        """Return whether a strong write by the same thread must not replace these records.
+    def hides(self, record: Value, thread: Value) -> Value:
+        """Return whether a strong write by a thread must not replace a record of the same thread.
 
-        This holds for records of plain writes since the last barrier and since the warp last synchronised, which may
-        race with strong writes of other threads.
+        This holds for a record of a plain write since the last barrier and since the thread last synchronised with
+        lanes of its warp, which may race with strong writes of other threads.
         """
         b = self.b
-        warp = b.word(self.context, Context.WARP_AT_HAND)
-        together = b.load(element(b, block_word(b, self.context, BlockCheck.WARPS), warp, I64), typ=I64)
-        since = b.greatest(block_value(b, self.context, BlockCheck.BARRIER), together, False)
-        recent = b.icmp_unsigned(">=", record, b.like(record, since))
-        return b.and_(recent, b.compare("==", b.and_(record, b.like(record, STRONG)), 0))
+        barrier = block_value(b, self.context, BlockCheck.BARRIER)
+        recent = b.icmp_unsigned(">=", record, b.greatest(barrier, converged(b, self.context, thread), False))
+        return b.and_(recent, b.compare("==", b.and_(record, I64(STRONG)), 0))
 
     def is_plain(self, record: Value, limit: Value) -> Value:
         """Return whether records are of plain accesses since `limit`, or since the block's last barrier."""

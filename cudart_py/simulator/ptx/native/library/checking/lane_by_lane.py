@@ -180,7 +180,7 @@ class LaneByLane(SideBySide):
             # fence may have released it.
             fenced = b.icmp_unsigned("<", before, block_value(b, self.context, BlockCheck.FENCE_TIME))
             narrow = b.select(b.or_(fenced, self._of_other_block(before)), I64(0), I64(BLOCK_SCOPE))
-            stays = b.and_(alone, self.hides(before))
+            stays = b.and_(alone, self.hides(before, thread))
             b.store(b.select(stays, b.or_(own, I64(BLOCK_SCOPE)), b.or_(mine, narrow)), place)
 
     def _parts(self, before: Value, thread: Value) -> Value:

@@ -93,6 +93,12 @@ def of_warps(b: Builder, context: Value, times: Value) -> Value:
     return b.select(exists, times, b.const(I64, -1))
 
 
+def converged(b: Builder, context: Value, thread: Value) -> Value:
+    """Return the time at which a thread of the current block last synchronised with lanes of its warp."""
+    number = b.sub(thread, first_thread(b, context))
+    return b.load(element(b, block_word(b, context, BlockCheck.CONVERGED), number, I64), typ=I64)
+
+
 def build_ordered(module: ir.Module, name: str) -> None:
     """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before a thread's next.
 
@@ -112,7 +118,11 @@ def build_ordered(module: ir.Module, name: str) -> None:
     warp = b.lshr(b.sub(thread, first_thread(b, context)), I64(5))
     time = b.load(element(b, block_word(b, context, BlockCheck.WARPS), warp, I64), typ=I64)
     with when(b, b.and_(b.and_(own_warp, alone), b.icmp_unsigned("<", record, time))):
-        b.ret(I1(1))
+        # It is not known which other lanes a record covers, so synchronising any lanes counts as ordering all of them.
+        several = b.icmp_unsigned("!=", b.and_(record, I64(LANES_BIT)), I64(0))
+        both = b.least(*(converged(b, context, one) for one in (owner, thread)), False)
+        with when(b, b.or_(several, b.icmp_unsigned("<", record, both))):
+            b.ret(I1(1))
     width = b.word(context, Context.CLUSTER)
     rank = b.urem(b.word(context, Context.BLOCK), width)
     from_first = b.sub(owner, b.sub(first_thread(b, context), b.mul(rank, threads_of_block(b, context))))
