@@ -112,6 +112,18 @@ def test_a_location_has_a_default_pool_that_stays_and_a_current_one(context: Any
     assert int(ok(driver.cuMemGetMemPool(location, kind))) == int(default)
 
 
+@pytest.mark.parametrize(("kind", "place"), [(PINNED, DEVICE), (PINNED, NUMA), (MANAGED, HOST), (MANAGED, DEVICE)])
+def test_a_thread_without_a_context_finds_the_same_pools(context: Any, kind: Any, place: Any) -> None:
+    location = place_of(place)
+    default = int(ok(driver.cuMemGetDefaultMemPool(location, kind)))
+    own = ok(driver.cuCtxPopCurrent())
+    try:
+        assert int(ok(driver.cuMemGetDefaultMemPool(location, kind))) == default
+        assert int(ok(driver.cuMemGetMemPool(location, kind))) == default
+    finally:
+        ok(driver.cuCtxPushCurrent(own))
+
+
 def test_pools_of_managed_memory_need_no_location_and_differ_by_location(context: Any) -> None:
     places = [place_of(Place.CU_MEM_LOCATION_TYPE_INVALID), place_of(HOST), place_of(DEVICE), place_of(DEVICE, 1)]
     handles = [int(ok(driver.cuMemGetMemPool(place, MANAGED))) for place in places]

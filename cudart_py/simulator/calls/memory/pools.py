@@ -17,7 +17,7 @@ from cuda.bindings.driver import (
 
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import current
+from ...state.contexts import current, of_thread
 from ...state.devices import Device, find_device
 from ...state.errors import StatusError
 from ...state.memory.imported_pools import ImportedPool
@@ -83,11 +83,14 @@ def cuMemSetMemPool(location: Any, typename: Any, pool: Any) -> None:
 
 
 def _choice(location: Any, kind: Any) -> tuple[str, Location, Device]:
-    """Return the kind of memory and the location that a call names, and the device to which its pool belongs."""
-    context = current()
+    """Return the kind of memory and the location that a call names, and the device to which its pool belongs.
+
+    If the thread has no context, memory that no device holds belongs to device 0.
+    """
+    here = current().device if of_thread.stack else find_device(0)
     if location is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    found, device = _kind_and_device(kind, location, context.device)
+    found, device = _kind_and_device(kind, location, here)
     return found, _place(location), device
 
 
