@@ -7,6 +7,7 @@ The body of a driver function returns its values or raises `StatusError`. `entry
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -30,6 +31,8 @@ Value = TypeVar("Value")
 _SUCCESS = CUresult.CUDA_SUCCESS
 _NOT_INITIALIZED = CUresult.CUDA_ERROR_NOT_INITIALIZED
 _NOT_READY = CUresult.CUDA_ERROR_NOT_READY
+_INVALID_VALUE = CUresult.CUDA_ERROR_INVALID_VALUE
+_UNKNOWN_ENUMERATOR = re.compile(r"-?\d+ is not a valid CU\w+")
 
 
 def entry(
@@ -78,6 +81,11 @@ def entry(
                     result = alone(function, arguments, named)
             except StatusError as error:
                 return fail(error.status)
+            except ValueError as error:
+                # The bindings raise it when a field of a structure is read whose number is not an enumerator.
+                if not _UNKNOWN_ENUMERATOR.fullmatch(str(error)):
+                    raise
+                return fail(_INVALID_VALUE)
             # Not for the calls that describe the failure of an earlier call.
             if pending and values < 2 and not (before_init or progress.here or of_thread.finalizing):
                 deliver()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuda.bindings.driver import CUdevice_attribute
 
 # The values of an H200, keyed by the attribute's name without its prefix. All other attributes are 0, as are those of
-# features that this driver lacks (stream memory operations, sparse arrays).
+# features that this driver lacks, such as sparse arrays.
 _ANSWERS = {
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_BLOCK_DIM_X": 1024,
@@ -37,13 +37,14 @@ _ANSWERS = {
     "CONCURRENT_KERNELS": 1,
     "ECC_ENABLED": 1,
     "MEMORY_CLOCK_RATE": 3_201_000,
-    "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+    "GLOBAL_MEMORY_BUS_WIDTH": 6016,
     "L2_CACHE_SIZE": 60 << 20,
     "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
     "ASYNC_ENGINE_COUNT": 3,
     "UNIFIED_ADDRESSING": 1,
     "MAXIMUM_TEXTURE1D_LAYERED_WIDTH": 32768,
     "MAXIMUM_TEXTURE1D_LAYERED_LAYERS": 2048,
+    "CAN_TEX2D_GATHER": 1,
     "MAXIMUM_TEXTURE2D_GATHER_WIDTH": 32768,
     "MAXIMUM_TEXTURE2D_GATHER_HEIGHT": 32768,
     "MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE": 8192,
@@ -103,15 +104,19 @@ _ANSWERS = {
     "HOST_NUMA_MEMORY_POOLS_SUPPORTED": 1,
     "IPC_EVENT_SUPPORTED": 1,
     "CLUSTER_LAUNCH": 1,
+    "CAN_USE_64_BIT_STREAM_MEM_OPS": 1,
+    "CAN_USE_STREAM_WAIT_VALUE_NOR": 1,
+    "TENSOR_MAP_ACCESS_SUPPORTED": 1,
     "MEM_SYNC_DOMAIN_COUNT": 4,
     "UNIFIED_FUNCTION_POINTERS": 1,
     "NUMA_ID": -1,
-    "HOST_NUMA_ID": -1,
 }
 
 
 _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 DRIVER_VERSION = 13000
+# The attributes of that version; later bindings have more.
+_ATTRIBUTE_COUNT = 148
 
 
 def _by_number() -> dict[int, int]:
@@ -119,8 +124,7 @@ def _by_number() -> dict[int, int]:
     answers = dict.fromkeys((member.value for member in CUdevice_attribute.__members__.values()), 0)
     for name, value in _ANSWERS.items():
         answers[getattr(CUdevice_attribute, _PREFIX + name).value] = value
-    del answers[CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX.value]
-    return answers
+    return {number: value for number, value in answers.items() if number < _ATTRIBUTE_COUNT}
 
 
 ATTRIBUTES = _by_number()

@@ -221,6 +221,17 @@ def current() -> Context:
     return context
 
 
+def check_current() -> None:
+    """Raise the status of the calling thread's context if a fault has ended it; the thread may have no context."""
+    if of_thread.stack:
+        current()
+
+
+def current_or(owner: Context) -> Context:
+    """Return the calling thread's context, or `owner` if it has none."""
+    return current() if of_thread.stack else owner
+
+
 def all_active() -> list[Context]:
     """Return the contexts that are retained and that no fault has ended."""
     return [context for context in _contexts.values() if context.active and context.sticky is None]
@@ -237,6 +248,11 @@ def find_context(ctx: Any) -> Context:
         known = handle in _destroyed
         raise StatusError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED if known else CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return context
+
+
+def given_context(ctx: Any) -> Context:
+    """Return the context that a handle refers to, by default the current one."""
+    return find_context(ctx) if number(ctx) else current()
 
 
 def create(device: Device, flags: int) -> Context:

@@ -26,8 +26,16 @@ GREATEST_PRIORITY = -5
 streams: Handles[Stream] = Handles()
 
 
+def valid_priority(priority: Any) -> int:
+    """Return a priority clamped to the valid range."""
+    return min(max(int(priority), GREATEST_PRIORITY), LEAST_PRIORITY)
+
+
 def find_stream(handle: Any) -> Stream:
-    """Return the stream that a handle refers to, or raise the status that the driver returns for an invalid handle."""
+    """Return the stream that a handle refers to, or raise the status that the driver returns for an invalid handle.
+
+    Only default streams need a current context.
+    """
     value = 0 if handle is None else int(handle)
     if value > CU_STREAM_PER_THREAD:
         stream = streams.find(value)
@@ -35,7 +43,6 @@ def find_stream(handle: Any) -> Stream:
             raise StatusError(stream.context.sticky)
         if stream.green is not None and stream.green.destroyed:
             raise StatusError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED)
-        current()
         return stream
     if value < 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
@@ -59,12 +66,17 @@ def submit(stream: Stream, operation: Operation | None, *others: Work) -> Work |
     return enqueue(stream, operation, *others)
 
 
+def refuse_in_capture(stream: Stream) -> None:
+    """Invalidate the capture of a stream, if any, and raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED."""
+    if stream.capture is not None:
+        stream.capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+
+
 def refuse_captured(stream: Stream) -> None:
     """Raise the status that the driver returns if a capture forbids querying or synchronizing a stream."""
     if captures.active:
-        if stream.capture is not None:
-            stream.capture.invalidate()
-            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        refuse_in_capture(stream)
         captures.refuse_implicit(stream)
         captures.refuse_unsafe()
 

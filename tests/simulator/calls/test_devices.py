@@ -14,9 +14,9 @@ Attribute = bindings.CUdevice_attribute
 
 
 def test_every_attribute_is_answered_but_the_end_mark(context: Any) -> None:
-    answers = {attribute: driver.cuDeviceGetAttribute(attribute, 0) for attribute in Attribute}
-    end = answers.pop(Attribute.CU_DEVICE_ATTRIBUTE_MAX)
-    assert end[0] == Status.CUDA_ERROR_INVALID_VALUE
+    # Those of CUDA 13.0, like the driver's version; later bindings have more.
+    answers = {attribute: driver.cuDeviceGetAttribute(attribute, 0) for attribute in Attribute if attribute < 148}
+    assert driver.cuDeviceGetAttribute(Attribute.CU_DEVICE_ATTRIBUTE_MAX, 0)[0] == Status.CUDA_ERROR_INVALID_VALUE
     assert {status for status, _ in answers.values()} == {SUCCESS}
     assert all(isinstance(value, int) for _, value in answers.values())
 

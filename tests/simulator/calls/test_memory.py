@@ -217,17 +217,17 @@ ENDS: list[tuple[dict[str, Any], bool]] = [
     ({"Y": 3, "height": 4, "depth": 2}, True),
     ({"Y": 4, "height": 4, "depth": 2}, False),  # a slice has 7 rows
     ({"Y": 4, "height": 4, "Z": 1}, False),
-    ({"Y": 4, "height": 4}, True),  # a single slice may have more rows than the given height
+    ({"Y": 4, "height": 4}, False),
     ({"Y": 3, "height": 5, "depth": 2}, False),
     ({"XInBytes": 2, "width": 6}, True),
     ({"XInBytes": 3, "width": 6}, False),
-    ({"Y": 1, "Pitch": 0}, False),
-    ({"Z": 1, "Pitch": 0}, False),
+    ({"Y": 1, "Pitch": 0}, True),  # adjacent rows
+    ({"Z": 1, "Pitch": 0}, True),
     ({"Pitch": 0}, True),
     ({"Device": 0}, False),
     ({"MemoryType": HOST, "Host": 0}, False),
-    ({"Y": 124}, True),
-    ({"Y": 125}, False),  # the allocation has 125 rows
+    ({"Y": 124, "Height": 125}, True),
+    ({"Y": 125, "Height": 126}, False),  # the allocation has 125 rows
 ]
 
 

@@ -21,6 +21,11 @@ FLOAT, MODES = 7, (0, 1, 0, 1)
 def simulator(monkeypatch):
     monkeypatch.setattr(special, "_simulator", lambda: driver)
     assert not driver.cuInit(0)[0]
+    # A tensor map needs a current context.
+    assert not driver.cuCtxPushCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])[0]
+    yield
+    driver.cuCtxPopCurrent()
+    driver.cuDevicePrimaryCtxRelease(0)
 
 
 def encode(place, axes, **null):

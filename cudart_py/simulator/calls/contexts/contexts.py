@@ -142,6 +142,8 @@ def cuCtxGetCurrent() -> Any:
 @entry(of_thread_only=True)
 def cuCtxPushCurrent(ctx: Any) -> None:
     """Push a context, which becomes the current one (cuCtxPushCurrent)."""
+    if not number(ctx):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     of_thread.stack.append(find_context(ctx))
 
 
@@ -163,8 +165,8 @@ def cuCtxGetDevice() -> Any:
 
 @entry(values=1)
 def cuCtxGetFlags() -> int:
-    """Return the current context's flags (cuCtxGetFlags)."""
-    return current().flags
+    """Return the current context's flags; host memory is mapped in any case (cuCtxGetFlags)."""
+    return int(current().flags | CUctx_flags.CU_CTX_MAP_HOST.value)
 
 
 @entry()
@@ -195,8 +197,10 @@ def cuCtxEnablePeerAccess(peerContext: Any, Flags: Any) -> None:
     peer = find_context(peerContext)
     if number(Flags):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if peer is context or not peer.active:
+    if not peer.active:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    if peer.device is context.device:
+        raise StatusError(CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
     if peer.device in context.peers:
         raise StatusError(CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
     context.peers.add(peer.device)

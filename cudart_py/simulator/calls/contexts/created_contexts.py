@@ -12,7 +12,7 @@ from typing import Any
 from cuda.bindings.driver import CUcontext, CUctx_flags, CUfunc_cache, CUresult, CUsharedconfig
 
 from ...state.arguments import number
-from ...state.contexts import Context, create, current, find_context, forget, of_thread
+from ...state.contexts import Context, create, current, find_context, forget, given_context, of_thread
 from ...state.devices import find_device
 from ...state.errors import StatusError
 from ..entry import entry
@@ -52,6 +52,8 @@ def cuCtxDestroy(ctx: Any) -> None:
 
     Other threads, and places lower on the stack, keep it, and their calls return CUDA_ERROR_CONTEXT_IS_DESTROYED.
     """
+    if not number(ctx):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     context = find_context(ctx)
     if context is context.device.primary:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
@@ -93,19 +95,14 @@ def cuCtxDetach(ctx: Any) -> None:
 @entry(values=1)
 def cuCtxGetId(ctx: Any) -> int:
     """Return a number that identifies a context and is never reused, null for the current context (cuCtxGetId)."""
-    return _given(ctx).identity
+    return given_context(ctx).identity
 
 
 @entry(values=1)
 def cuCtxGetApiVersion(ctx: Any) -> int:
     """Return the version of a context's capabilities, which is 3020 for every context (cuCtxGetApiVersion)."""
-    _given(ctx)
+    given_context(ctx)
     return _API_VERSION
-
-
-def _given(ctx: Any) -> Context:
-    """Return the context that a handle refers to, the current one for null."""
-    return find_context(ctx) if number(ctx) else current()
 
 
 @entry()

@@ -11,7 +11,7 @@ import os
 import re
 from typing import Any
 
-from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttribute, CUresult, CUuuid
+from cuda.bindings.driver import CUdevice, CUdevice_P2PAttribute, CUresult, CUuuid
 
 from ....host.environment import refuse_old_names, whole_number
 from ...checks.findings import mode
@@ -22,6 +22,7 @@ from ...state.errors import StatusError
 from ...state.memory.records.record_limit import limit
 from ..entry import entry
 from ..launches.launches import engine, launch_limits, threads
+from ..memory.cuda_arrays import FORMATS, linear_width
 
 NAME = b"cudart-py simulator (sm_90)"
 DEVICES_VARIABLE = "CUDART_PY_SIMULATOR_DEVICES"
@@ -125,10 +126,11 @@ def cuDeviceGetAttribute(attrib: Any, dev: Any) -> int:
 @entry(values=1)
 def cuDeviceGetTexture1DLinearMaxWidth(pformat: Any, numChannels: Any, dev: Any) -> int:
     """Return the largest number of elements of a linear texture (cuDeviceGetTexture1DLinearMaxWidth)."""
-    device = find_device(dev)
-    if number(numChannels) not in (1, 2, 4):
+    find_device(dev)
+    channels = number(numChannels)
+    if channels not in (1, 2, 4) or pformat not in FORMATS:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return device.answer(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH.value)
+    return linear_width(int(FORMATS[pformat][1]) * channels)
 
 
 @entry(values=1)

@@ -15,6 +15,9 @@ from ..entry import entry
 _LARGEST_STACK = 512 << 10
 # The smallest size that an H200 uses, even if less is requested.
 _SMALLEST_PRINTF_FIFO = 512 << 10
+_FEWEST_PENDING_LAUNCHES = 32
+# An H200 sets its L2 cache aside in tenths of the largest size.
+_PARTS_OF_L2 = 10
 
 
 @entry(values=1)
@@ -45,15 +48,23 @@ def cuCtxSetLimit(limit: Any, value: Any) -> None:
     if key == CUlimit.CU_LIMIT_STACK_SIZE.value:
         if wanted > _LARGEST_STACK:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        wanted = -(-wanted // 16) * 16
+        wanted = _rounded(wanted, 16)
     elif key == CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY.value:
         if wanted > 128:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        wanted = next(size for size in (32, 64, 128) if wanted <= size)
     elif key == CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE.value:
-        wanted = min(wanted, attribute("MAX_PERSISTING_L2_CACHE_SIZE"))
+        most = attribute("MAX_PERSISTING_L2_CACHE_SIZE")
+        if wanted > most:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        wanted = _rounded(wanted, most // _PARTS_OF_L2)
     elif key == CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value:
-        wanted = max(wanted, _SMALLEST_PRINTF_FIFO)
+        wanted = max(_rounded(wanted, 256), _SMALLEST_PRINTF_FIFO)
     elif key == CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value:
-        wanted = max(wanted, 4 << 20)
+        wanted = max(_rounded(wanted, 64 << 10), 4 << 20)
+    elif key == CUlimit.CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.value:
+        wanted = max(wanted, _FEWEST_PENDING_LAUNCHES)
     limits[key] = wanted
+
+
+def _rounded(size: int, unit: int) -> int:
+    return -(-size // unit) * unit

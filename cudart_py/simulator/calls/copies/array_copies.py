@@ -6,6 +6,7 @@ from typing import Any
 
 from cuda.bindings.driver import CUresult
 
+from ...state import memory
 from ...state.arguments import host_address, number
 from ...state.contexts import current
 from ...state.errors import StatusError
@@ -13,17 +14,16 @@ from ...state.memory import Allocation
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream
 from ..entry import entry
-from ..memory.cuda_arrays import cuda_arrays
-from ..memory.transfers.copies import copy, on_device, on_host
+from ..memory.cuda_arrays import given_array
+from ..memory.transfers.copies import copy, on_device
 
 End = tuple[int, Allocation | None]
 
 
 def _in_array(handle: Any, offset: Any, size: int) -> End:
-    """Return the address and the allocation of a range of a one-dimensional array, or raise the driver's status."""
-    array, start = cuda_arrays.find(handle), number(offset)
-    width = array.width * array.texel
-    if array.height or array.depth or start < 0 or start + size > width or start % array.texel or size % array.texel:
+    """Return the address and the allocation of a range of an array's first row, or raise the driver's status."""
+    array, start = given_array(handle), number(offset)
+    if start < 0 or start + size > array.width * array.texel:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return array.allocation.address + start, array.allocation
 
@@ -47,7 +47,7 @@ def _at_device(pointer: Any, size: int) -> End:
 
 def _at_host(pointer: Any, size: int) -> End:
     address = host_address(pointer)
-    return address, on_host(address, size) if size else None
+    return address, memory.find(address, size) if size else None
 
 
 @entry()

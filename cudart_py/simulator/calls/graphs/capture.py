@@ -49,6 +49,8 @@ def cuStreamBeginCaptureToGraph(
 ) -> None:
     """Begin to capture a stream's work into a graph, after some of its nodes (cuStreamBeginCaptureToGraph)."""
     stream, graph = _free_stream(hStream), find_graph(hGraph)
+    if captures.is_captured(graph):
+        raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
     before = find_nodes(graph, dependencies, numDependencies)
     Capture(stream, _mode(mode), graph, tuple(before))
 
@@ -56,6 +58,7 @@ def cuStreamBeginCaptureToGraph(
 def _free_stream(hStream: Any) -> Stream:
     """Return a stream on which a capture may begin, or raise the status that the driver returns for others."""
     stream = find_stream(hStream)
+    captures.refuse_implicit(stream)
     if stream.is_legacy:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     if stream.capture is not None:
@@ -69,6 +72,7 @@ def cuStreamEndCapture(hStream: Any) -> Any:
     stream = find_stream(hStream)
     capture = stream.capture
     if capture is None:
+        captures.refuse_implicit(stream)
         raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
     if stream is not capture.origin:
         capture.invalidate()
@@ -88,6 +92,7 @@ def cuStreamEndCapture(hStream: Any) -> Any:
 
 
 def _status(stream: Stream) -> Any:
+    """Return a stream's status; raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT if captures forbid using the legacy stream."""
     capture = stream.capture
     if capture is None:
         if stream.is_legacy and any(other.blocks_legacy(stream.context) for other in captures.active):

@@ -11,7 +11,7 @@ from cuda.bindings.driver import (
 )
 
 from ...state.arguments import number
-from ...state.contexts import current, find_context
+from ...state.contexts import find_context, given_context
 from ...state.errors import invalid_value
 from ...state.queue.conditionals import Condition, Conditional
 from ...state.queue.graphs import Graph, find_graph
@@ -24,7 +24,7 @@ _KIND = CUgraphConditionalNodeType
 def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: Any, flags: Any) -> Any:
     """Create a condition for a conditional node of a graph (cuGraphConditionalHandleCreate)."""
     graph, given = find_graph(hGraph), number(flags)
-    context = find_context(ctx) if number(ctx) else current()
+    context = given_context(ctx)
     if given & ~CU_GRAPH_COND_ASSIGN_DEFAULT:
         raise invalid_value()
     condition = Condition(context, number(defaultLaunchValue) & 0xFFFFFFFF, assigned=bool(given))

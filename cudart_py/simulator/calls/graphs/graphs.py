@@ -8,6 +8,7 @@ from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
 
 from ...state.arguments import number
 from ...state.errors import StatusError, invalid_value
+from ...state.queue import captures
 from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node
 from ..entry import entry
 
@@ -26,6 +27,8 @@ def cuGraphDestroy(hGraph: Any) -> None:
     graph = find_graph(hGraph)
     if graph.owned:
         raise invalid_value()
+    if captures.is_captured(graph):
+        raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
     graph.destroy()
 
 

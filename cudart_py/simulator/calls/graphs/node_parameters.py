@@ -20,7 +20,7 @@ from cuda.bindings.driver import (
 
 from ...state import memory
 from ...state.arguments import host_address, number
-from ...state.contexts import current, find_context
+from ...state.contexts import find_context, given_context
 from ...state.errors import invalid_value
 from ...state.queue.operations import Operation
 from ..launches.attributes import NO_ATTRIBUTES, LaunchAttributes
@@ -35,7 +35,6 @@ from ..modules.functions import find_launchable
 from ..streams.memory_operations import MemoryOperations, batch_of
 
 if TYPE_CHECKING:
-    from ...state.contexts import Context
     from ...state.queue.graphs import Node
 
 Kind = TypeVar("Kind", bound=Operation)
@@ -46,11 +45,6 @@ def require(operation: Operation, *kinds: type[Kind]) -> Kind:
     if not isinstance(operation, kinds):
         raise invalid_value()
     return operation
-
-
-def given_context(handle: Any) -> Context:
-    """Return the context that a node's parameters name, by default the current one."""
-    return find_context(handle) if number(handle) else current()
 
 
 def kernel_of(parameters: Any, attributes: LaunchAttributes = NO_ATTRIBUTES) -> KernelLaunch:

@@ -6,8 +6,14 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cuda.bindings.driver import CUlaunchAttributeID, CUlaunchAttributeValue, CUresult
+from cuda.bindings.driver import (
+    CUaccessProperty,
+    CUlaunchAttributeID,
+    CUlaunchAttributeValue,
+    CUresult,
+)
 
+from ...state.attributes import attribute
 from ...state.errors import StatusError
 from .shapes import Extents
 
@@ -21,7 +27,6 @@ VALUE_BYTES = 64
 _WITHOUT_EFFECT = {
     _ID.CU_LAUNCH_ATTRIBUTE_IGNORE,
     _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
-    _ID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
     _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
     _ID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
     _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY,
@@ -39,6 +44,34 @@ _KEPT = {
     _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN.value: b"",
     _ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.value: b"",
 }
+
+_ENUMERATORS = {
+    _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: "clusterSchedulingPolicyPreference",
+    _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: "memSyncDomain",
+}
+
+
+def is_valid(identity: int, value: Any) -> bool:
+    """Return whether an attribute of a launch or of a stream may have a value, as far as the driver checks it.
+
+    Raises ValueError for a number that is not an enumerator.
+    """
+    if identity in _ENUMERATORS:
+        getattr(value, _ENUMERATORS[identity])
+    match identity:
+        case _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+            window = value.accessPolicyWindow
+            return bool(
+                0 <= window.hitRatio <= 1
+                and window.num_bytes <= attribute("MAX_ACCESS_POLICY_WINDOW_SIZE")
+                and window.missProp != CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING
+            )
+        case _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+            domains = value.memSyncDomainMap
+            return max(int(domains.default_), int(domains.remote)) < attribute("MEM_SYNC_DOMAIN_COUNT")
+        case _ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return -1 <= int(value.sharedMemCarveout) <= 100
+    return True
 
 
 class LaunchAttributes:
@@ -69,13 +102,18 @@ class LaunchAttributes:
         return made
 
     def changed(self, identity: Any, value: Any) -> LaunchAttributes:
-        """Return these attributes with another value of one; raise CUDA_ERROR_NOT_SUPPORTED for unknown ones."""
+        """Return these attributes with another value of one.
+
+        Raises CUDA_ERROR_NOT_SUPPORTED for unknown attributes, and CUDA_ERROR_INVALID_VALUE for invalid values.
+        """
         cooperative, cluster, others = self.cooperative, self.cluster, self.others
         if identity == _ID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
             cooperative = bool(value.cooperative)
         elif identity == _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
             extents = value.clusterDim
             cluster = extents.x, extents.y, extents.z
+        elif identity == _ID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY or not is_valid(identity, value):
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         elif identity not in _WITHOUT_EFFECT:
             raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
         elif int(identity) in _KEPT:

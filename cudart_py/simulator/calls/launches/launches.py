@@ -235,7 +235,7 @@ def cuLaunchKernel(
     function, stream = _find(f, hStream)
     parameters = packed_parameters(function, kernelParams, extra)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
-    _submit(stream, KernelLaunch(function, checked_launch(function, extents, sharedMemBytes, parameters)))
+    _launch(stream, function, extents, sharedMemBytes, parameters, NO_ATTRIBUTES)
 
 
 @entry()
@@ -255,8 +255,7 @@ def cuLaunchCooperativeKernel(
     function, stream = _find(f, hStream)
     parameters = packed_parameters(function, kernelParams, 0)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
-    attributes = LaunchAttributes(cooperative=True)
-    _submit(stream, checked_kernel(function, extents, sharedMemBytes, parameters, attributes))
+    _launch(stream, function, extents, sharedMemBytes, parameters, LaunchAttributes(cooperative=True))
 
 
 @entry()
@@ -267,10 +266,23 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
     function, stream = _find(f, config.hStream)
     attributes = LaunchAttributes.read(config.attrs[: config.numAttrs])
     parameters = packed_parameters(function, kernelParams, extra)
-    _submit(stream, checked_kernel(function, extents_of(config), config.sharedMemBytes, parameters, attributes))
+    _launch(stream, function, extents_of(config), config.sharedMemBytes, parameters, attributes)
 
 
-def _submit(stream: Stream, kernel: KernelLaunch) -> None:
+def _launch(
+    stream: Stream,
+    function: LoadedFunction,
+    extents: Sequence[int],
+    shared: int,
+    parameters: bytes,
+    attributes: LaunchAttributes,
+) -> None:
+    try:
+        kernel = checked_kernel(function, extents, shared, parameters, attributes)
+    except StatusError:
+        if stream.capture is not None:  # a launch with an invalid shape invalidates the capture
+            stream.capture.invalidate()
+        raise
     if stream.capture is not None:
         kernel.attributes = kernel.attributes.captured_in(stream)
     if stream.green is not None:

@@ -22,11 +22,16 @@ _MULTIPROCESSOR = MULTIPROCESSORS[9, 0]
 _GROUPS = (18, 18, 16, 16, 16, 16, 16, 16)
 _LARGEST_CLUSTER = 16
 _LARGEST_PORTABLE_CLUSTER = 8
+# The number of blocks in clusters that the driver counts on a multiprocessor at most.
+_MOST_CLUSTERED_BLOCKS = 8
 
 
 def blocks_per_multiprocessor(function: LoadedFunction, threads: int, dynamic_shared: int) -> int:
-    """Return how many blocks of this many threads and bytes of dynamic shared memory fit on a multiprocessor."""
-    if threads > function.max_threads or dynamic_shared > function.dynamic_shared:
+    """Return how many blocks of this many threads and bytes of dynamic shared memory fit on a multiprocessor.
+
+    Like the driver, ignore the kernel's launch bounds.
+    """
+    if threads > attribute("MAX_THREADS_PER_BLOCK") or dynamic_shared > function.dynamic_shared:
         return 0
     shared = function.shared_bytes + dynamic_shared
     return compute(_MULTIPROCESSOR, threads, function.registers, shared).blocks
@@ -63,6 +68,8 @@ def cuOccupancyMaxPotentialBlockSize(
     """Return the number of blocks that fill the device and their size (cuOccupancyMaxPotentialBlockSize)."""
     function = find_launchable(func)
     limit = number(blockSizeLimit) or function.max_threads
+    if limit < 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     by_block = number(blockSizeToDynamicSMemSize)
     shared_of = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(by_block) if by_block else None
     best = best_threads = best_blocks = 0
@@ -73,8 +80,6 @@ def cuOccupancyMaxPotentialBlockSize(
         # Of the block sizes with equally many resident threads, the driver chooses the largest.
         if blocks * threads > best:
             best, best_threads, best_blocks = blocks * threads, threads, blocks
-    if not best:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return best_blocks * attribute("MULTIPROCESSOR_COUNT"), best_threads
 
 
@@ -85,9 +90,10 @@ def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize
     blocks, threads = number(numBlocks), number(blockSize)
     if blocks <= 0 or threads <= 0 or blocks > blocks_per_multiprocessor(function, threads, 0):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    # Driver 580.159 does not subtract the shared memory that it reserves for itself in each block.
     unit = _MULTIPROCESSOR.shared_unit
-    share = _MULTIPROCESSOR.shared_bytes // blocks // unit * unit - _MULTIPROCESSOR.reserved_shared_bytes
-    return min(share, _MULTIPROCESSOR.shared_bytes_per_block) - function.shared_bytes
+    share = _MULTIPROCESSOR.shared_bytes // blocks // unit * unit
+    return min(share - function.shared_bytes, function.dynamic_shared)
 
 
 @entry(values=1)
@@ -95,10 +101,19 @@ def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
     """Return how many clusters the device holds at once (cuOccupancyMaxActiveClusters)."""
     function = find_launchable(func)
     blocks = _blocks_of(function, config)
-    size = prod(_cluster_of(function, config))
-    if not 0 < size <= largest_cluster(function):
+    cluster = _cluster_of(function, config)
+    if cluster is None:
+        return 0
+    grid = config.gridDimX, config.gridDimY, config.gridDimZ
+    if not all(grid):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if (
+        not 0 < prod(cluster) <= largest_cluster(function)
+        or cluster != (function.required_cluster or cluster)
+        or any(count % part for count, part in zip(grid, cluster, strict=True))
+    ):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE)
-    return _clusters(blocks, size)
+    return _clusters(min(blocks, _MOST_CLUSTERED_BLOCKS), prod(cluster))
 
 
 @entry(values=1)
@@ -130,9 +145,10 @@ def _blocks_of(function: LoadedFunction, config: Any) -> int:
     return blocks_per_multiprocessor(function, threads, config.sharedMemBytes)
 
 
-def _cluster_of(function: LoadedFunction, config: Any) -> tuple[int, int, int]:
+def _cluster_of(function: LoadedFunction, config: Any) -> tuple[int, int, int] | None:
+    """Return the cluster extents of a configuration or, if it has none, those that the kernel requires."""
     for item in config.attrs[: config.numAttrs]:
         if item.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
             extents = item.value.clusterDim
             return extents.x, extents.y, extents.z
-    return function.required_cluster or (1, 1, 1)
+    return function.required_cluster

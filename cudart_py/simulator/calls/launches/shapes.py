@@ -36,7 +36,7 @@ def checked_launch(
     key = *extents, shared, cluster
     chosen = function.shapes.get(key)
     if chosen is None:
-        chosen = _checked_shape(function, extents, shared, cluster)
+        chosen = _checked_shape(function, extents, shared, cluster, cooperative=cooperative)
         _refuse_unsupported(function)
         function.module.context.fixed_limits |= function.module.fixed_limits
         if len(function.shapes) >= _MOST_SHAPES:
@@ -48,7 +48,9 @@ def checked_launch(
     return ptx.Launch(function.entry, (gx, gy, gz), (bx, by, bz), shared, parameters, cooperative, chosen)
 
 
-def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int, cluster: Extents | None) -> Extents:
+def _checked_shape(
+    function: LoadedFunction, extents: Sequence[int], shared: int, cluster: Extents | None, *, cooperative: bool
+) -> Extents:
     """Return the cluster extents of a launch; raise the status that the driver returns for an invalid shape."""
     gx, gy, gz, bx, by, bz = extents
     if not (
@@ -58,7 +60,7 @@ def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int
         and 0 < bx <= _BLOCK_LIMITS[0]
         and 0 < by <= _BLOCK_LIMITS[1]
         and 0 < bz <= _BLOCK_LIMITS[2]
-        and 0 <= shared <= function.dynamic_shared
+        and shared >= 0
     ):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     threads = bx * by * bz
@@ -69,7 +71,11 @@ def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if kernel.parameter_bytes > _LARGEST_PARAMETERS:
         raise StatusError(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
-    return _checked_cluster(function, (gx, gy, gz), cluster or function.required_cluster or (1, 1, 1))
+    chosen = _checked_cluster(function, (gx, gy, gz), cluster or function.required_cluster or (1, 1, 1))
+    if shared > function.dynamic_shared:
+        too_large = CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE  # no block can be resident
+        raise StatusError(too_large if cooperative else CUresult.CUDA_ERROR_INVALID_VALUE)
+    return chosen
 
 
 def _refuse_unsupported(function: LoadedFunction) -> None:
@@ -94,8 +100,7 @@ def _checked_cluster(function: LoadedFunction, grid: Extents, cluster: Extents) 
         min(cluster) <= 0
         or prod(cluster) > occupancy.largest_cluster(function)
         or cluster != (function.required_cluster or cluster)
+        or any(count % part for count, part in zip(grid, cluster, strict=True))
     ):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE)
-    if any(count % part for count, part in zip(grid, cluster, strict=True)):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return cluster

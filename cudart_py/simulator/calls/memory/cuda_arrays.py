@@ -48,6 +48,7 @@ FORMATS = {
 _ROW_ALIGNMENT = 32
 _KNOWN_FLAGS = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER
 _FACES = 6
+_MOST_LINEAR_TEXELS, _MOST_LINEAR_BYTES = 1 << 30, 1 << 32
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,18 @@ class CudaArray:
 cuda_arrays: Handles[CudaArray] = Handles()
 
 
+def given_array(handle: Any) -> CudaArray:
+    """Return the array that a copy or a texture names; a null handle raises CUDA_ERROR_INVALID_VALUE."""
+    if not number(handle):
+        raise invalid_value()
+    return cuda_arrays.find(handle)
+
+
+def linear_width(texel_bytes: int) -> int:
+    """Return the largest number of texels of a texture of linear memory."""
+    return min(_MOST_LINEAR_TEXELS, _MOST_LINEAR_BYTES // texel_bytes)
+
+
 def _pitch(width: int) -> int:
     return -(-width // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
 
@@ -142,6 +155,8 @@ def create_array(description: Any, depth: int, flags: int, level: int = 0) -> in
     width, height, channels = number(description.Width), number(description.Height), number(description.NumChannels)
     if flags & ~_KNOWN_FLAGS:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    if flags & CUDA_ARRAY3D_TEXTURE_GATHER and (not height or depth):
+        raise invalid_value()
     if format_ not in FORMATS or channels not in (1, 2, 4) or not _extents_fit(width, height, depth, flags):
         raise invalid_value()
     width, height = max(width >> level, 1), max(height >> level, 1 if height else 0)

@@ -9,7 +9,7 @@ from cuda.bindings.driver import CUdeviceptr, CUresult
 from ...checks.findings import site_to_report
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import current
+from ...state.contexts import check_current, current, current_or
 from ...state.errors import StatusError
 from ...state.memory import Allocation, pools
 from ...state.queue.scheduling import complete_context
@@ -38,8 +38,11 @@ def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tu
 
 @entry(frees=True, unsafe=True)
 def cuMemFree(dptr: Any) -> None:
-    """Complete the context's work and free device or managed memory (cuMemFree)."""
-    context = current()
+    """Complete the context's work and free device or managed memory (cuMemFree).
+
+    A thread without a context may free memory, too.
+    """
+    check_current()
     address = number(dptr)
     if not address:
         return
@@ -48,7 +51,9 @@ def cuMemFree(dptr: Any) -> None:
     kinds = memory.DEVICE, memory.MANAGED
     if allocation is None or not (pooled or allocation.kind in kinds) or allocation.access is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    complete_context(context, freeing=True)
+    if allocation.pool is not None and not allocation.pool.outstanding:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    complete_context(current_or(allocation.context), freeing=True)
     allocation.freed_at = site_to_report()
     _free(allocation)
 

@@ -80,11 +80,12 @@ def checked_fill(
     """
     address, columns = number(pointer), number(width)
     pitch, height = number(rows[0]), number(rows[1])
-    if columns < 0 or height < 0 or address % element or pitch % element:
+    if columns < 0 or height < 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if not columns or not height:
         return None
-    if height > 1 and pitch < columns * element:
+    # The pitch of a single row has no effect.
+    if address % element or (height > 1 and (pitch % element or pitch < columns * element)):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     operation = Fill(address, number(value) & ((1 << 8 * element) - 1), element, columns, height, pitch)
     allocation = memory.find(address, operation.extent)

@@ -162,12 +162,7 @@ def free_in_capture(stream: Stream, allocation: Allocation) -> None:
     """Add the end of a graph's allocation to the graph into which a stream is captured."""
     assert stream.capture is not None
     stream.capture.require_valid()
-    try:
-        made = free_in_graph(stream.capture.graph, allocation.address)
-    except StatusError:
-        stream.capture.invalidate()
-        raise
-    stream.capture.add(stream, made)
+    stream.capture.add(stream, free_in_graph(stream.capture.graph, allocation.address))
 
 
 def allocation_of(parameters: Any) -> AllocateInGraph:

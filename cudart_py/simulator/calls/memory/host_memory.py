@@ -17,7 +17,7 @@ from cuda.bindings.driver import (
 
 from ...state import memory
 from ...state.arguments import host_address, number
-from ...state.contexts import current
+from ...state.contexts import check_current, current, current_or
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.queue.scheduling import complete_context
@@ -46,15 +46,15 @@ def cuMemAllocHost(bytesize: Any) -> int:
 
 @entry(frees=True, unsafe=True)
 def cuMemFreeHost(p: Any) -> None:
-    """Complete the context's work and free pinned memory (cuMemFreeHost)."""
-    context = current()
+    """Complete the context's work and free pinned memory, as cuMemFree does (cuMemFreeHost)."""
+    check_current()
     address = host_address(p)
     if not address:
         return
     allocation = memory.known.by_start.get(address)
     if allocation is None or allocation.kind != memory.PINNED or allocation.pool is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    complete_context(context, freeing=True)
+    complete_context(current_or(allocation.context), freeing=True)
     memory.free(allocation)
 
 
@@ -78,13 +78,14 @@ def cuMemHostGetDevicePointer(p: Any, Flags: Any) -> Any:
 
 @entry(values=1)
 def cuMemHostGetFlags(p: Any) -> int:
-    """Return the flags of pinned memory, which is mapped in any case (cuMemHostGetFlags).
+    """Return the flags of pinned, registered or managed memory, which is mapped in any case (cuMemHostGetFlags).
 
-    Driver 580.159 does not return CU_MEMHOSTALLOC_PORTABLE.
+    Driver 580.159 returns CU_MEMHOSTALLOC_PORTABLE only for registered memory.
     """
     current()
-    flags = _pinned(host_address(p), (memory.PINNED,)).flags
-    return int(flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP)
+    found = _pinned(host_address(p), (memory.PINNED, memory.REGISTERED, memory.MANAGED))
+    kept = {memory.PINNED: CU_MEMHOSTALLOC_WRITECOMBINED, memory.REGISTERED: CU_MEMHOSTREGISTER_PORTABLE}
+    return int(found.flags & kept.get(found.kind, 0) | CU_MEMHOSTALLOC_DEVICEMAP)
 
 
 @entry(unsafe=True)
@@ -98,7 +99,7 @@ def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     before = memory.known.before(address + size - 1)
     if before is not None and before.end > address:
-        taken = before.kind in (memory.REGISTERED, memory.PINNED)
+        taken = before.kind == memory.REGISTERED
         raise StatusError(
             CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED if taken else CUresult.CUDA_ERROR_INVALID_VALUE
         )
@@ -114,10 +115,10 @@ def cuMemHostUnregister(p: Any) -> None:
     """Complete the context's work and unpin a registered range (cuMemHostUnregister)."""
     context = current()
     address = host_address(p)
-    allocation = memory.known.by_start.get(address)
-    if not address:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if allocation is None or allocation.kind != memory.REGISTERED:
+    allocation = memory.known.find(address)
+    if address and allocation is None:
         raise StatusError(CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
+    if allocation is None or allocation.kind != memory.REGISTERED or allocation.address != address:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     complete_context(context, freeing=True)
     memory.forget(allocation)

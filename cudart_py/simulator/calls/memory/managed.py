@@ -20,7 +20,7 @@ from ...state.devices import find_device
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.queue.operations import Operation
-from ...state.streams import find_stream, submit
+from ...state.streams import find_stream, refuse_in_capture, submit
 from ..entry import entry
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _CPU = -1
 _NOWHERE = -2
+_NODE = 0  # the only NUMA node of the host (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)
 _ATTACH = CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value, CUmemAttach_flags.CU_MEM_ATTACH_HOST.value
 _LOCATION = CUmemLocationType
 
@@ -95,13 +96,27 @@ def ordinal_of(location: Any) -> int:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if location.type == _LOCATION.CU_MEM_LOCATION_TYPE_DEVICE:
         return find_device(location.id).ordinal
-    if location.type in (
-        _LOCATION.CU_MEM_LOCATION_TYPE_HOST,
-        _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA,
-        _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT,
-    ):
+    if location.type in (_LOCATION.CU_MEM_LOCATION_TYPE_HOST, _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT):
+        return _CPU
+    if location.type == _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA and location.id == _NODE:
         return _CPU
     raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _advised(location: Any) -> int:
+    """Return a location for advice as an ordinal; a device that does not exist raises CUDA_ERROR_INVALID_VALUE."""
+    try:
+        return ordinal_of(location)
+    except StatusError:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
+
+
+def _accessor(location: Any) -> int:
+    """Return a location for advice on who accesses memory, which can't name a node of the host."""
+    nodes = _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA, _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+    if location is not None and location.type in nodes:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return _advised(location)
 
 
 @entry(unsafe=True)
@@ -110,6 +125,8 @@ def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
     current()
     allocation = find_managed(devPtr, count)
     found = _advice_of(allocation)
+    if location is not None and location.type == _LOCATION.CU_MEM_LOCATION_TYPE_INVALID:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     names = CUmem_advise
     kind = number(advice)
     if kind == names.CU_MEM_ADVISE_SET_READ_MOSTLY.value:
@@ -117,15 +134,15 @@ def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
     elif kind == names.CU_MEM_ADVISE_UNSET_READ_MOSTLY.value:
         found.read_mostly = False
     elif kind == names.CU_MEM_ADVISE_SET_PREFERRED_LOCATION.value:
-        found.preferred = ordinal_of(location)
+        found.preferred = _advised(location)
     elif kind == names.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION.value:
         found.preferred = _NOWHERE
     elif kind == names.CU_MEM_ADVISE_SET_ACCESSED_BY.value:
-        ordinal = ordinal_of(location)
+        ordinal = _accessor(location)
         if ordinal not in found.accessed_by:
             found.accessed_by.append(ordinal)
     elif kind == names.CU_MEM_ADVISE_UNSET_ACCESSED_BY.value:
-        ordinal = ordinal_of(location)
+        ordinal = _accessor(location)
         if ordinal in found.accessed_by:
             found.accessed_by.remove(ordinal)
     else:
@@ -181,6 +198,7 @@ def _attribute(size: int, kind: int, advice: Advice) -> Any:
 def cuStreamAttachMemAsync(hStream: Any, dptr: Any, length: Any, flags: Any) -> None:
     """Check the attachment of managed memory to a stream, which has no effect (cuStreamAttachMemAsync)."""
     stream = find_stream(hStream)
+    refuse_in_capture(stream)
     address, size = number(dptr), number(length)
     allocation = memory.known.by_start.get(address)
     if allocation is None or allocation.kind != memory.MANAGED or size not in (0, allocation.size):

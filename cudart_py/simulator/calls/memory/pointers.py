@@ -8,7 +8,7 @@ from cuda.bindings.driver import CUcontext, CUdeviceptr, CUmemoryPool, CUmemoryt
 
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import current
+from ...state.contexts import check_current, current
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.memory.reservations import Mapping, find_mapping, find_reservation
@@ -20,6 +20,11 @@ _READ_WRITE = 3
 _NO_DEVICE = -2
 
 _A = CUpointer_attribute
+
+
+def _has_ipc_handle(allocation: Allocation) -> bool:
+    """Return whether cuIpcGetMemHandle accepts an allocation: only what cuMemAlloc and cuMemAllocPitch return."""
+    return allocation.kind == memory.DEVICE and allocation.pool is None and not allocation.variable
 
 
 def _of_allocation(attribute: int, address: int, allocation: Allocation) -> Any:
@@ -35,11 +40,11 @@ def _of_allocation(attribute: int, address: int, allocation: Allocation) -> Any:
     answers = {
         _A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: _DEVICE_TYPE if on_device else _HOST_TYPE,
         _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value: CUdeviceptr(address),
-        _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value: False,
+        _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value: allocation.sync_memops,
         _A.CU_POINTER_ATTRIBUTE_BUFFER_ID.value: allocation.identity,
         _A.CU_POINTER_ATTRIBUTE_IS_MANAGED.value: allocation.kind == memory.MANAGED,
         _A.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL.value: allocation.device.ordinal,
-        _A.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE.value: False,
+        _A.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE.value: _has_ipc_handle(allocation),
         _A.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR.value: CUdeviceptr(allocation.address),
         _A.CU_POINTER_ATTRIBUTE_RANGE_SIZE.value: allocation.size,
         _A.CU_POINTER_ATTRIBUTE_MAPPED.value: True,
@@ -119,14 +124,14 @@ _UNKNOWN: dict[int, Any] = {
 @entry(values=1)
 def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
     """Return an attribute of an address (cuPointerGetAttribute)."""
-    current()
+    check_current()
     return _answer(number(attribute), number(ptr))
 
 
 @entry(values=1)
 def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> list[Any]:
     """Return several attributes of an address, empty ones if it is unknown (cuPointerGetAttributes)."""
-    current()
+    check_current()
     wanted = [number(attribute) for attribute in attributes or ()]
     if number(numAttributes) > len(wanted) or any(attribute not in _UNKNOWN for attribute in wanted):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -154,11 +159,12 @@ def cuMemGetAddressRange(dptr: Any) -> tuple[Any, int]:
 
 @entry()
 def cuPointerSetAttribute(value: Any, attribute: Any, ptr: Any) -> None:
-    """Accept CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which has no effect, and no other attribute (cuPointerSetAttribute)."""
+    """Store CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which has no effect, and no other attribute (cuPointerSetAttribute)."""
     current()
-    number(value)
-    if number(attribute) != _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value or memory.known.find(number(ptr)) is None:
+    allocation = memory.known.find(number(ptr))
+    if number(attribute) != _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value or allocation is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    allocation.sync_memops = bool(number(value))
 
 
 @entry(values=1)

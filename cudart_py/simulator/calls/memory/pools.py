@@ -49,13 +49,13 @@ def cuDeviceGetDefaultMemPool(dev: Any) -> Any:
 @entry(values=1)
 def cuDeviceGetMemPool(dev: Any) -> Any:
     """Return the pool from which cuMemAllocAsync allocates (cuDeviceGetMemPool)."""
-    return CUmemoryPool(current_pool(find_device(dev)).handle)
+    return CUmemoryPool(current_pool(_device_of(dev)).handle)
 
 
 @entry(unsafe=True)
 def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
     """Choose the pool from which cuMemAllocAsync allocates (cuDeviceSetMemPool)."""
-    device, chosen = find_device(dev), pools.find(pool)
+    device, chosen = _device_of(dev), pools.find(pool)
     if chosen.device is not device or chosen.kind == memory.PINNED or isinstance(chosen, ImportedPool):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     device.current_pool = chosen
@@ -137,26 +137,33 @@ def cuMemPoolSetAttribute(pool: Any, attr: Any, value: Any) -> None:
 @entry(unsafe=True)
 def cuMemPoolTrimTo(pool: Any, minBytesToKeep: Any) -> None:
     """Release unused memory until the pool holds no more than `minBytesToKeep` bytes (cuMemPoolTrimTo)."""
-    pools.find(pool).trim(number(minBytesToKeep))
+    found = pools.find(pool)
+    if isinstance(found, ImportedPool):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    found.trim(number(minBytesToKeep))
 
 
 @entry(unsafe=True)
 def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
     """Set which other devices may access a pool's memory (cuMemPoolSetAccess)."""
     found, descriptions = pools.find(pool), list(map or ())
-    if number(count) > len(descriptions):
+    if not 0 < number(count) <= len(descriptions):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     given, taken = [], []
     for description in descriptions[: number(count)]:
         if found.kind == memory.PINNED and _is_host(description.location):
             continue  # the host always has access to its own memory
-        device = _device_at(description.location)
-        if description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
+        flags = number(description.flags)
+        on_device = description.location.type == CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        if flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ or not on_device:
+            raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+        device = find_device(description.location.id)
+        if flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
             given.append(device)
-        elif description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE and not _owns(found, device):
-            taken.append(device)
+        elif _owns(found, device):
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)
         else:
-            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+            taken.append(device)
     found.access.update(given)
     found.access.difference_update(taken)
     memory.note_change()
@@ -166,8 +173,9 @@ def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
 def cuMemPoolGetAccess(memPool: Any, location: Any) -> Any:
     """Return the access that a device has to a pool's memory (cuMemPoolGetAccess)."""
     found, flags = pools.find(memPool), CUmemAccess_flags
-    if found.kind == memory.PINNED and _is_host(location):
-        return flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    if _is_host(location):
+        on_host = found.kind == memory.PINNED
+        return flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE if on_host else flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
     device = _device_at(location)
     if _owns(found, device) or device in found.access:
         return flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -186,7 +194,15 @@ def _is_host(location: Any) -> bool:
 def _device_at(location: Any) -> Device:
     if location is None or location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return find_device(location.id)
+    return _device_of(location.id)
+
+
+def _device_of(ordinal: Any) -> Device:
+    """Return a device; pools raise CUDA_ERROR_INVALID_VALUE for one that does not exist."""
+    try:
+        return find_device(ordinal)
+    except StatusError:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
 
 
 @entry(values=1, unsafe=True)
@@ -212,7 +228,7 @@ def _kind_and_device(type: Any, location: Any, here: Device) -> tuple[str, Devic
         if location.type not in _MANAGED_PLACES:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         on_device = location.type == CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        return memory.MANAGED, find_device(location.id) if on_device else here
+        return memory.MANAGED, _device_of(location.id) if on_device else here
     if type != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if _is_host(location):

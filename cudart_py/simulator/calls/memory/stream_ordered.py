@@ -73,8 +73,10 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
     While the checks are on, memory is not allocated again at the same addresses, so that a pointer to freed memory is a
     fault and does not access another array.
     """
-    if size <= 0:
+    if size < 0 or (stream.capture is not None and not size):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if not size:
+        return CUdeviceptr(0)
     if stream.capture is not None:
         return CUdeviceptr(allocate_in_capture(stream, size))
     captures.refuse_implicit(stream)
@@ -113,18 +115,23 @@ def cuMemAllocFromPoolAsync(bytesize: Any, pool: Any, hStream: Any) -> Any:
 
 @entry(frees=True)
 def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
-    """Free an allocation in a stream (cuMemFreeAsync)."""
-    stream = find_stream(hStream)
-    allocation = memory.known.by_start.get(number(dptr))
+    """Free an allocation in a stream; do nothing for a null pointer (cuMemFreeAsync)."""
+    stream, address = find_stream(hStream), number(dptr)
+    if not address:
+        return
+    allocation = memory.known.by_start.get(address)
     pooled = allocation is not None and allocation.pool is not None
     if allocation is None or not (pooled or allocation.kind == memory.DEVICE) or allocation.access is not None:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        is_managed = allocation is not None and allocation.kind == memory.MANAGED
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED if is_managed else CUresult.CUDA_ERROR_INVALID_VALUE)
     if stream.capture is not None:
         free_in_capture(stream, allocation)
         return
     captures.refuse_implicit(stream)
     captures.refuse_unsafe()
     pool = allocation.pool
+    if pool is not None and not pool.outstanding:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     allocation.freed_at = site_to_report()
     if pool is None:
         submit(stream, DirectFree(allocation))

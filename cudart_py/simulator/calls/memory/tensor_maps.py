@@ -10,6 +10,7 @@ from cuda.bindings.driver import (
     CUtensorMap,
     CUtensorMapFloatOOBfill,
     CUtensorMapInterleave,
+    CUtensorMapL2promotion,
     CUtensorMapSwizzle,
     cuuint64_t,
 )
@@ -18,6 +19,7 @@ from ...ptx.operations.matrix_descriptors import UNIT
 from ...ptx.operations.tensor_maps import BYTES, ELEMENTS, MOST_AXES, TensorMap
 from ...state.arguments import number
 from ...state.attributes import attribute
+from ...state.contexts import current
 from ...state.errors import StatusError
 from ..entry import entry
 
@@ -31,6 +33,9 @@ _SWIZZLES = {
     CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_64B: 2,
     CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B: 3,
 }
+
+_PROMOTIONS = {item.value for item in CUtensorMapL2promotion}
+_FILLS = {item.value for item in CUtensorMapFloatOOBfill}
 
 
 def _require(condition: bool) -> None:
@@ -60,6 +65,7 @@ def cuTensorMapEncodeTiled(
     oobFill: Any,
 ) -> Any:
     """Create a tensor map of an array, from which kernels copy boxes (cuTensorMapEncodeTiled)."""
+    current()
     kind, axes = number(tensorDataType), number(tensorRank)
     _require(1 <= axes <= MOST_AXES)
     if interleave != CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE:
@@ -68,6 +74,7 @@ def cuTensorMapEncodeTiled(
     # Packed elements and the swizzles with larger units need compute capability 10.0.
     _require(kind < len(ELEMENTS) and swizzle in _SWIZZLES)
     element, bits = ELEMENTS[kind], _SWIZZLES[swizzle]
+    _require(number(l2Promotion) in _PROMOTIONS and number(oobFill) in _FILLS)
     nan = oobFill != CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
     _require(not nan or element.is_float)
     address = _address(globalAddress)
@@ -92,7 +99,7 @@ def cuTensorMapReplaceAddress(tensorMap: Any, globalAddress: Any) -> None:
     _require(tensorMap is not None)
     found = TensorMap.unpack(_bytes(tensorMap))
     address = _address(globalAddress)
-    _require(found is not None)
+    _require(found is not None and address != 0)
     assert found is not None
     tensorMap.opaque = _tensor_map(found.at(address)).opaque
 

@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 _USUAL_REGISTERS = 32
 _ATTRIBUTE = CUfunction_attribute
 _DYNAMIC_SHARED = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.value
-# Older bindings lack these names.
-_RECENT = [
-    _ATTRIBUTE.__members__[f"CU_FUNC_ATTRIBUTE_{name}"].value
-    for name in ("DEVICE_NODE_UPDATE_SUPPORTED", "SHARED_MEMORY_MODE")
-    if f"CU_FUNC_ATTRIBUTE_{name}" in _ATTRIBUTE.__members__
-]
 _CARVEOUT = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.value
 _NON_PORTABLE_CLUSTER = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.value
 _CLUSTER_MUST_BE_SET = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET.value
@@ -35,7 +29,7 @@ _CLUSTER_EXTENTS = (
     _ATTRIBUTE.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH.value,
 )
 _SCHEDULING = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE.value
-_SETTINGS = {_NON_PORTABLE_CLUSTER: (0, 1), _SCHEDULING: (0, 2)}
+_MOST_SCHEDULING = 2
 
 
 class FunctionAttributes:
@@ -116,10 +110,9 @@ class FunctionAttributes:
             _ATTRIBUTE.CU_FUNC_ATTRIBUTE_CACHE_MODE_CA.value: 0,
             _DYNAMIC_SHARED: self.dynamic_shared,
             _CARVEOUT: self.settings.get(_CARVEOUT, -1),
-            _CLUSTER_MUST_BE_SET: 0,
+            _CLUSTER_MUST_BE_SET: int(self.entry.cluster is not None),
             _NON_PORTABLE_CLUSTER: self.settings.get(_NON_PORTABLE_CLUSTER, 0),
             _SCHEDULING: self.settings.get(_SCHEDULING, 0),
-            **dict.fromkeys(_RECENT, 0),
             **dict(zip(_CLUSTER_EXTENTS, cluster, strict=True)),
         }
         if key not in values:
@@ -127,10 +120,7 @@ class FunctionAttributes:
         return values[key]
 
     def set(self, attrib: Any, value: Any) -> None:
-        """Set an attribute, or raise CUDA_ERROR_INVALID_VALUE if it can't be set, or not to this value.
-
-        Raise CUDA_ERROR_NOT_PERMITTED for the extents of a cluster that were set at compile time.
-        """
+        """Set an attribute, or raise CUDA_ERROR_INVALID_VALUE if it can't be set, or not to this value."""
         key, requested = number(attrib), number(value)
         if key == _DYNAMIC_SHARED:
             most = attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - self.shared_bytes
@@ -138,11 +128,13 @@ class FunctionAttributes:
         elif key == _CARVEOUT:
             allowed = -1 <= requested <= 100
         elif key in _CLUSTER_EXTENTS:
-            if self.entry.cluster is not None:
-                raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
-            allowed = requested >= 0  # a launch checks the three extents together
+            stated = self.entry.cluster
+            # A launch checks the three extents together.
+            allowed = requested >= 0 if stated is None else requested == stated[_CLUSTER_EXTENTS.index(key)]
+        elif key == _NON_PORTABLE_CLUSTER:
+            allowed, requested = True, int(bool(requested))
         else:
-            allowed = key in _SETTINGS and _SETTINGS[key][0] <= requested <= _SETTINGS[key][1]
+            allowed = key == _SCHEDULING and 0 <= requested <= _MOST_SCHEDULING
         if not allowed:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         self.settings[key] = requested

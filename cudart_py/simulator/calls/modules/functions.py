@@ -45,6 +45,13 @@ functions: Handles[LoadedFunction] = Handles()
 kernels: Handles[Kernel] = Handles()
 
 
+def given_function(handle: Any) -> LoadedFunction:
+    """Return the same as `find_function`; a null handle raises CUDA_ERROR_INVALID_VALUE."""
+    if not number(handle):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return find_function(handle)
+
+
 def find_function(handle: Any) -> LoadedFunction:
     """Return the function of a handle, or raise CUDA_ERROR_INVALID_HANDLE or the sticky status of its context."""
     function = functions.find(handle)
@@ -67,14 +74,14 @@ def find_launchable(handle: Any, context: Context | None = None) -> LoadedFuncti
 @entry(values=1)
 def cuFuncGetName(hfunc: Any) -> bytes:
     """Return a kernel's name (cuFuncGetName)."""
-    name: str = find_function(hfunc).entry.name
+    name: str = given_function(hfunc).entry.name
     return name.encode()
 
 
 @entry(values=1)
 def cuFuncGetModule(hfunc: Any) -> Any:
     """Return a kernel's module (cuFuncGetModule)."""
-    return CUmodule(find_function(hfunc).module.handle)
+    return CUmodule(given_function(hfunc).module.handle)
 
 
 @entry(values=1)
@@ -93,7 +100,7 @@ def cuFuncLoad(function: Any) -> None:
 @entry(values=2)
 def cuFuncGetParamInfo(func: Any, paramIndex: Any) -> tuple[int, int]:
     """Return the offset and size of a kernel's parameter (cuFuncGetParamInfo)."""
-    return parameter_of(find_function(func).entry, paramIndex)
+    return parameter_of(given_function(func).entry, paramIndex)
 
 
 @entry(values=1)

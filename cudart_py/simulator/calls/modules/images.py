@@ -76,7 +76,7 @@ def read_image_file(name: Any) -> Image:
 
 def read_file(name: Any) -> bytes:
     """Return the bytes of a file, or raise CUDA_ERROR_FILE_NOT_FOUND with a report."""
-    if name is None:
+    if not name:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     try:
         return Path(os.fsdecode(name)).read_bytes()

@@ -163,6 +163,8 @@ def cuLibraryGetKernelCount(lib: Any) -> int:
 def cuLibraryEnumerateKernels(numKernels: Any, lib: Any) -> list[Any]:
     """Return up to `numKernels` of a library's kernels (cuLibraryEnumerateKernels)."""
     requested = number(numKernels)
+    if not requested:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     found = [CUkernel(kernel.handle) for kernel in libraries.find(lib).kernels.values()][:requested]
     return found + [CUkernel() for _ in range(requested - len(found))]
 

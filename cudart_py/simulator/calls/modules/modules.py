@@ -159,11 +159,12 @@ def unload(module: LoadedModule) -> None:
 
 
 def name_of(name: Any) -> str:
-    """Return a name that ends at its first zero, or raise CUDA_ERROR_INVALID_VALUE for None."""
-    if name is None:
+    """Return a name that ends at its first zero, or raise CUDA_ERROR_INVALID_VALUE for None or an empty name."""
+    text = b"" if name is None else bytes(name) if not isinstance(name, str) else name.encode()
+    text = text.split(b"\0")[0]
+    if not text:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    text = bytes(name) if not isinstance(name, str) else name.encode()
-    return text.split(b"\0")[0].decode("utf-8", "replace")
+    return text.decode("utf-8", "replace")
 
 
 def variable_of(module: LoadedModule, name: Any) -> tuple[Any, int]:
@@ -174,12 +175,18 @@ def variable_of(module: LoadedModule, name: Any) -> tuple[Any, int]:
     return CUdeviceptr(module.symbols[key]), module.code.variables[key].size
 
 
+def _find_usable(hmod: Any) -> LoadedModule:
+    """Return a module, or raise the status of the fault that has ended its context."""
+    module = modules.find(hmod)
+    if module.context.sticky is not None:
+        raise StatusError(module.context.sticky)
+    return module
+
+
 @entry(values=1)
 def cuModuleGetFunction(hmod: Any, name: Any) -> Any:
     """Return a module's kernel by name (cuModuleGetFunction)."""
-    module = modules.find(hmod)
-    current()
-    function = module.functions.get(name_of(name))
+    function = _find_usable(hmod).functions.get(name_of(name))
     if function is None:
         raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
     return CUfunction(function.handle)
@@ -188,9 +195,7 @@ def cuModuleGetFunction(hmod: Any, name: Any) -> Any:
 @entry(values=2)
 def cuModuleGetGlobal(hmod: Any, name: Any) -> tuple[Any, int]:
     """Return the address and size of a module's variable (cuModuleGetGlobal)."""
-    module = modules.find(hmod)
-    current()
-    return variable_of(module, name)
+    return variable_of(_find_usable(hmod), name)
 
 
 @entry(values=1)
@@ -203,6 +208,8 @@ def cuModuleGetFunctionCount(mod: Any) -> int:
 def cuModuleEnumerateFunctions(numFunctions: Any, mod: Any) -> list[Any]:
     """Return up to `numFunctions` of a module's kernels (cuModuleEnumerateFunctions)."""
     wanted = number(numFunctions)
+    if not wanted:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     found = [CUfunction(function.handle) for function in modules.find(mod).functions.values()][:wanted]
     return found + [CUfunction() for _ in range(wanted - len(found))]
 

@@ -208,6 +208,9 @@ def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
         return
     if captures.active:
         if stream.capture is not None:
+            stream.capture.require_valid()
+            if event.mark is None:
+                return
             # A wait for an event outside the graph can't become a part of the graph.
             stream.capture.invalidate()
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
@@ -249,8 +252,8 @@ def cuEventQuery(hEvent: Any) -> None:
 def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
     """Return the wall-clock time in milliseconds between two events' marks (cuEventElapsedTime)."""
     start, end = find_event(hStart), find_event(hEnd)
-    _refuse_captured(start)
-    _refuse_captured(end)
+    if start.captured is not None or end.captured is not None:
+        raise StatusError(CUresult.CUDA_ERROR_CAPTURED_EVENT)
     if start.context is not end.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
     if (start.flags | end.flags) & _DISABLE_TIMING or start.mark is None or end.mark is None:

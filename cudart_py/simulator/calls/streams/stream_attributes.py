@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuda.bindings.driver import CUaccessProperty, CUlaunchAttributeID, CUresult, CUstreamAttrValue
+from cuda.bindings.driver import CUlaunchAttributeID, CUresult, CUstreamAttrValue
 
-from ...state.attributes import attribute
 from ...state.errors import StatusError
-from ...state.streams import find_stream
+from ...state.streams import find_stream, valid_priority
 from ..entry import entry
+from ..launches.attributes import is_valid
 
 _ID = CUlaunchAttributeID
 _WINDOW = _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PRIORITY = _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY
+_DOMAINS = _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
 _KEPT = {
     _WINDOW: "accessPolicyWindow",
     _ID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: "syncPolicy",
+    _DOMAINS: "memSyncDomainMap",
     _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: "memSyncDomain",
+}
+
+# The fields of the attributes that are structures.
+_FIELDS = {
+    _WINDOW: ("base_ptr", "num_bytes", "hitRatio", "hitProp", "missProp"),
+    _DOMAINS: ("default_", "remote"),
 }
 
 
@@ -35,22 +43,15 @@ def _known(attr: Any) -> Any:
 def cuStreamSetAttribute(hStream: Any, attr: Any, value: Any) -> None:
     """Store an attribute of a stream (cuStreamSetAttribute)."""
     stream, key = find_stream(hStream), _known(attr)
-    if value is None:
+    if value is None or not is_valid(key, value):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if key == _PRIORITY:
-        stream.priority = int(value.priority)
+        stream.priority = valid_priority(value.priority)
         return
     kept = CUstreamAttrValue()
-    if key == _WINDOW:
-        window = value.accessPolicyWindow
-        if (
-            not 0 <= window.hitRatio <= 1
-            or window.num_bytes > attribute("MAX_ACCESS_POLICY_WINDOW_SIZE")
-            or window.missProp == CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING
-        ):
-            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        for field in ("base_ptr", "num_bytes", "hitRatio", "hitProp", "missProp"):
-            setattr(kept.accessPolicyWindow, field, getattr(window, field))
+    if key in _FIELDS:
+        for field in _FIELDS[key]:
+            setattr(getattr(kept, _KEPT[key]), field, getattr(getattr(value, _KEPT[key]), field))
     else:
         setattr(kept, _KEPT[key], getattr(value, _KEPT[key]))
     stream.attributes[key.value] = kept
@@ -63,6 +64,10 @@ def cuStreamGetAttribute(hStream: Any, attr: Any) -> Any:
     if key == _PRIORITY:
         value = CUstreamAttrValue()
         value.priority = stream.priority
+        return value
+    if key == _DOMAINS and key.value not in stream.attributes:
+        value = CUstreamAttrValue()
+        value.memSyncDomainMap.remote = 1
         return value
     return stream.attributes.get(key.value, CUstreamAttrValue())
 

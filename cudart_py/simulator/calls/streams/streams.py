@@ -12,7 +12,15 @@ from ...state.errors import StatusError
 from ...state.queue.scheduling import settle, step
 from ...state.queue.stream import Stream
 from ...state.queue.work import hear
-from ...state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, refuse_captured, streams
+from ...state.streams import (
+    LEAST_PRIORITY,
+    complete_stream,
+    find_stream,
+    refuse_captured,
+    refuse_in_capture,
+    streams,
+    valid_priority,
+)
 from ..entry import entry
 
 
@@ -25,14 +33,13 @@ def cuStreamCreate(Flags: Any) -> Any:
 @entry(values=1)
 def cuStreamCreateWithPriority(flags: Any, priority: Any) -> Any:
     """Create a stream with a priority, clamped to the valid range (cuStreamCreateWithPriority)."""
-    return _create(number(flags), min(max(number(priority), GREATEST_PRIORITY), LEAST_PRIORITY))
+    return _create(number(flags), valid_priority(priority))
 
 
 def _create(flags: int, priority: int) -> Any:
-    context = current()
     if flags & ~CUstream_flags.CU_STREAM_NON_BLOCKING.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    stream = Stream(context, flags=flags, priority=priority)
+    stream = Stream(current(), flags=flags, priority=priority)
     stream.handle = streams.add(stream)
     return CUstream(stream.handle)
 
@@ -87,8 +94,10 @@ def cuStreamGetPriority(hStream: Any) -> int:
 
 @entry(values=1)
 def cuStreamGetFlags(hStream: Any) -> int:
-    """Return the flags with which a stream was created (cuStreamGetFlags)."""
-    return find_stream(hStream).flags
+    """Return the flags with which a stream was created, unless it is being captured (cuStreamGetFlags)."""
+    stream = find_stream(hStream)
+    refuse_in_capture(stream)
+    return stream.flags
 
 
 @entry(values=1)
@@ -99,11 +108,15 @@ def cuStreamGetCtx(hStream: Any) -> Any:
 
 @entry(values=1)
 def cuStreamGetDevice(hStream: Any) -> Any:
-    """Return a stream's device (cuStreamGetDevice)."""
-    return CUdevice(find_stream(hStream).context.device.ordinal)
+    """Return a stream's device, unless it is being captured (cuStreamGetDevice)."""
+    stream = find_stream(hStream)
+    refuse_in_capture(stream)
+    return CUdevice(stream.context.device.ordinal)
 
 
 @entry(values=1)
 def cuStreamGetId(hStream: Any) -> int:
-    """Return the number that identifies a stream and is never reused (cuStreamGetId)."""
-    return find_stream(hStream).identity
+    """Return a stream's number, which is never reused, unless the stream is being captured (cuStreamGetId)."""
+    stream = find_stream(hStream)
+    refuse_in_capture(stream)
+    return stream.identity

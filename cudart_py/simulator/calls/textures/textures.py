@@ -25,7 +25,7 @@ from ...state.contexts import current
 from ...state.errors import StatusError, invalid_value
 from ...state.handles import next_handle
 from ..entry import entry
-from ..memory.cuda_arrays import FORMATS, cuda_arrays
+from ..memory.cuda_arrays import FORMATS, given_array, linear_width
 from .mipmaps import mipmapped_arrays
 
 _MODES = {
@@ -61,7 +61,7 @@ def _layout(resource: Any) -> dict[str, Any]:
     texel = int(dtype[1]) * found.numChannels
     if not height:
         width = pitch // texel
-        if not 0 < width <= attribute("MAXIMUM_TEXTURE1D_LINEAR_WIDTH"):
+        if not 0 < width <= linear_width(texel):
             raise invalid_value()
     address = number(found.devPtr)
     if address % attribute("TEXTURE_ALIGNMENT") or pitch < width * texel:
@@ -77,7 +77,7 @@ def _layout(resource: Any) -> dict[str, Any]:
 
 
 def _array_layout(handle: Any) -> dict[str, Any]:
-    array = cuda_arrays.find(handle)
+    array = given_array(handle)
     return {
         "address": array.allocation.address,
         "width": array.width,

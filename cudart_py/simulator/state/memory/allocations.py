@@ -87,6 +87,7 @@ class Allocation:
         "site",
         "size",
         "stream",
+        "sync_memops",
         "variable",
     )
 
@@ -108,6 +109,8 @@ class Allocation:
         self.context = context
         self.device = context.device if device is None else device
         self.flags = flags
+        # What CU_POINTER_ATTRIBUTE_SYNC_MEMOPS returns; it has no effect.
+        self.sync_memops = kind == MANAGED
         # The object that keeps registered memory alive, if the caller passed an object and not only an address.
         self.held: Any = None
         self.pool = pool

@@ -57,7 +57,10 @@ class Pool:
     `kind` is that of its allocations. Pools of pinned memory belong to no device on a GPU; here, a device frees them.
     `shareable` says which types of handles for other processes the program may request, as a CUmemAllocationHandleType.
     `location` is the device by default. The driver creates a pool that `is_default`, and programs cannot destroy it.
+    `outstanding` says whether the host may free the pool's allocations.
     """
+
+    outstanding = True
 
     def __init__(
         self,

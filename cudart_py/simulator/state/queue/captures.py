@@ -139,6 +139,11 @@ class Capture:
 active: list[Capture] = []
 
 
+def is_captured(graph: Graph) -> bool:
+    """Return whether work is being captured into a graph."""
+    return any(capture.graph is graph for capture in active)
+
+
 def end_captures(context: Context) -> None:
     """End the captures that streams of a context began, and discard their graphs."""
     ended = [capture for capture in active if capture.origin.context is context]

@@ -25,7 +25,7 @@ from ....state.queue.graphs import Empty, Graph, find_graph, graphs
 from ....state.queue.operations import Operation, Waits
 from ....state.queue.user_objects import SharedReferences
 from ....state.queue.work import Work
-from ....state.streams import find_stream, submit
+from ....state.streams import find_stream, refuse_in_capture, submit
 from ...entry import entry
 from ...launches.launches import KernelLaunch
 from ...memory.graph_memory import AllocateInGraph, FreeInGraph
@@ -48,7 +48,8 @@ _TYPES_IN_BODIES = {
 }
 _AUTO_FREE = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.value
 _NODE_PRIORITY: int = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.value
-_ALLOWED = _AUTO_FREE | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value | _NODE_PRIORITY
+_UPLOAD = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value
+_ALLOWED = _AUTO_FREE | _UPLOAD | _NODE_PRIORITY
 _DEVICE_LAUNCH = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.value
 
 
@@ -147,13 +148,16 @@ def _check_conditionals(graph: Graph) -> None:
         for node in body.nodes:
             if node.type not in _TYPES_IN_BODIES:
                 put_report(f"the body of a conditional node can't have a node of the type {node.type.name}")
-                raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+                raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 @entry(values=1, unsafe=True)
 def cuGraphInstantiate(hGraph: Any, flags: Any) -> Any:
-    """Create an executable graph from a graph as it is now (cuGraphInstantiate)."""
-    return _instantiate(find_graph(hGraph), number(flags))
+    """Create an executable graph from a graph as it is now; it can't be uploaded here (cuGraphInstantiate)."""
+    graph, given = find_graph(hGraph), number(flags)
+    if given & (_UPLOAD | _DEVICE_LAUNCH):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return _instantiate(graph, given)
 
 
 @entry(values=1, unsafe=True)
@@ -179,24 +183,23 @@ def cuGraphExecDestroy(hGraphExec: Any) -> None:
 @entry(values=1)
 def cuGraphExecGetFlags(hGraphExec: Any) -> int:
     """Return the flags with which an executable graph was instantiated (cuGraphExecGetFlags)."""
-    # The driver leaves out USE_NODE_PRIORITY (measured with CUDA 13.0).
-    return executables.find(hGraphExec).flags & ~_NODE_PRIORITY
+    # The driver returns no others (measured with CUDA 13.0).
+    kept: int = executables.find(hGraphExec).flags & _AUTO_FREE
+    return kept
 
 
 @entry()
 def cuGraphUpload(hGraphExec: Any, hStream: Any) -> None:
     """Do nothing, because a launch of an executable graph needs no preparation here (cuGraphUpload)."""
     executables.find(hGraphExec)
-    find_stream(hStream)
+    refuse_in_capture(find_stream(hStream))
 
 
 @entry()
 def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
     """Launch an executable graph in a stream, after its earlier launches (cuGraphLaunch)."""
     executable, stream = executables.find(hGraphExec), find_stream(hStream)
-    if stream.capture is not None:
-        stream.capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    refuse_in_capture(stream)
     launch = RunGraph(executable)
     _check_memory(launch, frees=bool(executable.flags & _AUTO_FREE))
     marks = [operation.event.mark for operation in launch.operations if isinstance(operation, WaitForEvent)]

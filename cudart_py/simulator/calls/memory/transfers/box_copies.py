@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cuda.bindings.driver import CUgraphNodeType, CUmemorytype, CUresult
+from cuda.bindings.driver import CUgraphNodeType, CUmemorytype
 
 from ....checks.findings import site_to_report
 from ....checks.races import concurrency
@@ -15,15 +15,15 @@ from ....checks.uninitialised.copied_memory import check_copy_to_host, note_copi
 from ....state import memory
 from ....state.arguments import number
 from ....state.attributes import attribute
-from ....state.contexts import current, find_context
-from ....state.errors import StatusError, invalid_value
+from ....state.contexts import current, given_context
+from ....state.errors import invalid_value
 from ....state.memory import DEVICE, Allocation
 from ....state.queue.operations import Operation
 from ....state.queue.scheduling import fork_all, join_all
 from ....state.queue.stream import Stream
-from ....state.streams import find_stream, run_now, submit
+from ....state.streams import find_stream, refuse_in_capture, run_now, submit
 from ...entry import entry
-from ..cuda_arrays import cuda_arrays
+from ..cuda_arrays import given_array
 from .copies import returns_when_done
 
 if TYPE_CHECKING:
@@ -129,11 +129,11 @@ def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
 
 def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
     """Return the checked source or destination of a copy, which is in a CUDA array."""
-    array = cuda_arrays.find(getattr(parameters, f"{end}Array"))
+    array = given_array(getattr(parameters, f"{end}Array"))
     x, y = getattr(parameters, f"{end}XInBytes"), getattr(parameters, f"{end}Y")
     z = getattr(parameters, f"{end}Z") if three else 0
     depth, height, width = shape
-    if x % array.texel or width % array.texel or x + width > array.width * array.texel:
+    if (three and getattr(parameters, f"{end}LOD")) or x + width > array.width * array.texel:
         raise invalid_value()
     if y + height > max(array.height, 1) or z + depth > max(array.depth, 1) or (array.depth and not three):
         raise invalid_value()
@@ -152,18 +152,17 @@ def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool)
     pitch = getattr(parameters, f"{end}Pitch")
     rows = getattr(parameters, f"{end}Height") if three else 0
     depth, height, width = shape
+    # A pitch or a height of 0 means that the rows or the planes are adjacent.
+    pitch, rows = pitch or x + width, rows or y + height
     single_row = depth == height == 1 and not y and not z
-    if (pitch < x + width and not (single_row and not pitch)) or pitch > attribute("MAX_PITCH"):
-        raise invalid_value()
-    if (depth > 1 or z) and rows < y + height:
+    if pitch < x + width or (pitch > attribute("MAX_PITCH") and not single_row) or (three and rows < y + height):
         raise invalid_value()
     slice_pitch = rows * pitch
     box = Box(base + z * slice_pitch + y * pitch + x, pitch, slice_pitch)
     if not base:
         raise invalid_value()
     allocation = memory.find(box.address, box.extent(shape))
-    wrong_side = kind == CUmemorytype.CU_MEMORYTYPE_HOST and allocation is not None and allocation.kind == DEVICE
-    if wrong_side or (kind == CUmemorytype.CU_MEMORYTYPE_DEVICE and allocation is None):
+    if kind == CUmemorytype.CU_MEMORYTYPE_DEVICE and allocation is None:
         raise invalid_value()
     box.allocation = allocation
     return box
@@ -177,8 +176,6 @@ def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
     if parameters is None:
         raise invalid_value()
     shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes
-    if three and (parameters.srcLOD or parameters.dstLOD):
-        raise invalid_value()
     if not all(shape):
         return None
     source = _end(parameters, "src", shape, three=three)
@@ -251,9 +248,7 @@ def cuMemcpy3DPeerAsync(pCopy: Any, hStream: Any) -> None:
     """Copy a box of bytes from one context's memory to another's in a stream (cuMemcpy3DPeerAsync)."""
     stream = find_stream(hStream)
     _contexts_of(pCopy)
-    if stream.capture is not None:  # as cuMemcpyPeerAsync
-        stream.capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    refuse_in_capture(stream)  # as cuMemcpyPeerAsync
     _copy_box(pCopy, stream, three=True, waits=False)
 
 
@@ -262,4 +257,4 @@ def _contexts_of(parameters: Any) -> list[Context]:
     if parameters is None:
         raise invalid_value()
     ends = ((parameters.srcMemoryType, parameters.srcContext), (parameters.dstMemoryType, parameters.dstContext))
-    return [find_context(context) for kind, context in ends if kind != CUmemorytype.CU_MEMORYTYPE_ARRAY]
+    return [given_context(context) for kind, context in ends if kind != CUmemorytype.CU_MEMORYTYPE_ARRAY]

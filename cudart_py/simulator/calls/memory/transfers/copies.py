@@ -18,13 +18,13 @@ from ....checks.races import concurrency
 from ....checks.uninitialised.copied_memory import check_copy_to_host, note_copied
 from ....state import memory
 from ....state.arguments import host_address, number
-from ....state.contexts import current, find_context
+from ....state.contexts import current, given_context
 from ....state.errors import StatusError
 from ....state.memory import DEVICE, ON_DEVICE
 from ....state.queue.operations import Operation
 from ....state.queue.scheduling import fork_all, join_all
 from ....state.queue.stream import Stream
-from ....state.streams import find_stream, run_now, submit
+from ....state.streams import find_stream, refuse_in_capture, run_now, submit
 from ...entry import entry
 
 if TYPE_CHECKING:
@@ -88,14 +88,6 @@ def on_device(address: int, size: int) -> Allocation:
     return allocation
 
 
-def on_host(address: int, size: int) -> Allocation | None:
-    """Return the allocation at a host address, None for pageable memory, or raise CUDA_ERROR_INVALID_VALUE."""
-    allocation = memory.find(address, size)
-    if allocation is not None and allocation.kind == DEVICE:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return allocation
-
-
 def copy(
     destination: int,
     source: int,
@@ -140,8 +132,9 @@ def is_hosts(allocation: Allocation | None) -> bool:
     return allocation is None or allocation.kind in (memory.PINNED, memory.REGISTERED)
 
 
-# The functions that convert a parameter to an address, and that find the allocation there.
-_HOST_END = (host_address, on_host)
+# The functions that convert a parameter to an address, and that find the allocation there. With unified addressing, a
+# device address may take the place of a host address.
+_HOST_END = (host_address, memory.find)
 _DEVICE_END = (number, on_device)
 _ANY_END = (number, memory.find)
 
@@ -214,7 +207,7 @@ def cuMemcpyAsync(dst: Any, src: Any, ByteCount: Any, hStream: Any) -> None:
 def cuMemcpyPeer(dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any) -> None:
     """Copy from one context's device memory to another's, between all work of both (cuMemcpyPeer)."""
     stream = current().legacy
-    contexts = dict.fromkeys((stream.context, find_context(dstContext), find_context(srcContext)))
+    contexts = dict.fromkeys((stream.context, given_context(dstContext), given_context(srcContext)))
     join_all(stream, contexts)
     _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, stream)
     fork_all(stream, contexts)
@@ -226,9 +219,7 @@ def cuMemcpyPeerAsync(
 ) -> None:
     """Copy from one context's device memory to another's in a stream (cuMemcpyPeerAsync)."""
     stream = find_stream(hStream)
-    if stream.capture is not None:  # driver 580.159 refuses it between any devices, with or without peer access
-        stream.capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    refuse_in_capture(stream)  # driver 580.159 refuses it between any devices, with or without peer access
     _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, stream)
 
 
@@ -236,7 +227,7 @@ def _peer(dst: tuple[Any, Any], src: tuple[Any, Any], count: Any, stream: Stream
     destination, source, size = number(dst[0]), number(src[0]), number(count)
     ends = []
     for address, context in ((source, src[1]), (destination, dst[1])):
-        owner = find_context(context)
+        owner = given_context(context)
         if size:
             allocation = on_device(address, _positive(size))
             if allocation.kind == DEVICE and allocation.device is not owner.device:
