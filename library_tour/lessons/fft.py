@@ -136,8 +136,8 @@ LESSON = Lesson(
         "When the stop runs on a GPU, the page with pictures also has a plot of the time against the length. Prime "
         "lengths take several times as long as nearby lengths with small factors. If the problem allows it, pad the "
         "data to a length with small factors.",
-        "On an H200, a batch of 4,096 rows of 4,096 elements runs at 86.5 % of the rate of a copy, and the "
-        "two-dimensional transform at 29.5 %, because its columns need separate passes over memory.",
+        "On an H200, a batch of 4,096 rows of 4,096 elements runs at 86.5 % of the rate of a copy. The two-dimensional "
+        "transform runs at 29.5 %, because its columns need separate passes over memory.",
         "On an H200, one kernel with cuFFTDx filters 2^24 elements in 0.104 ms. A transform, a kernel and an inverse "
         "transform take 0.212 ms. The tile product gains nothing on its own: it takes 0.211 ms with cuBLASDx, and "
         "0.128 ms with cuBLAS. It pays where the kernel also does the work before or after the product.",

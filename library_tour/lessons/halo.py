@@ -165,8 +165,8 @@ LESSON = Lesson(
         "Two rows are sent across each cut per step, however tall the strips are. So the exchange takes the same time "
         "for short strips as for tall ones, while the computation per device shrinks as devices are added.",
         "For a plate with 16,384 rows and columns, two H200s with NVLink have an efficiency of 0.93 in the sequential "
-        "version and 0.97 in the overlapped version, which hides 99 % of the exchange. With twice as many rows, the "
-        "efficiency is 0.99.",
+        "version. The overlapped version hides 99 % of the exchange and has an efficiency of 0.97. With twice as many "
+        "rows, the efficiency is 0.99.",
         "The note for 'no wait for the halo' identifies a kernel and a copy that access the same memory, and says that "
         "nothing orders the two accesses. On a GPU, such a program may return the right result by chance.",
     ],

@@ -126,8 +126,8 @@ LESSON = Lesson(
         "from pinned memory, followed by the kernel, reaches 53 GB/s.",
         "Prefetching in pieces during the long kernel takes 7.1 ms on an H200. Prefetching first and computing "
         "afterwards takes 9.7 ms.",
-        "On an H200, the host reads pages on the device at 4.0 GB/s through page faults, at 5.2 GB/s after a prefetch, "
-        "and at 10.6 GB/s if they are read-mostly, because the host then has its own copy.",
+        "On an H200, the host reads pages on the device at 4.0 GB/s through page faults, and at 5.2 GB/s after a "
+        "prefetch. With the 'read mostly' advice, it reads its own copy, at 10.6 GB/s.",
     ],
     exercise=Exercise(
         task="Write `advanced(x, y, steps)`. The function uses the stop's kernel to advance the elements of `x` and "

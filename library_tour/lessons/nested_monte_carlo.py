@@ -98,11 +98,12 @@ LESSON = Lesson(
         "On the simulator, compare the two columns of active lanes. For 'one thread each', 5 of 32 lanes are active "
         "with 5 start values. With 40 start values, 20 are active on average, because the second warp has only 8 "
         "active lanes. For 'one warp each', most lanes are active with 140 paths per start value, but few with 7.",
-        "On an H200 with 64 start values and 2^22 paths in total, the rate is 2 billion steps per second with one "
-        "thread each, 64 billion with one warp each, 678 billion with one launch each, and 1.11 trillion with several "
-        "blocks each.",
-        "On an H200 with 16,384 start values and the same total number of paths, the rate is 517 billion steps per "
-        "second with one thread each, 1.08 trillion with one warp each, and 1.11 trillion with several blocks each.",
+        "On an H200 with 64 start values and 2^22 paths in total, several blocks each reach 1.11 trillion steps per "
+        "second. One launch each reaches 678 billion, one warp each 64 billion, and one thread each only 2 billion: 64 "
+        "threads leave the device almost idle.",
+        "On an H200 with 16,384 start values and the same total number of paths, one warp each is almost enough: it "
+        "reaches 1.08 trillion steps per second, and several blocks each reach 1.11 trillion. One thread each reaches "
+        "517 billion.",
         "All variants simulate the same paths, because the index of a path, `outer * inner + i`, determines its random "
         "numbers.",
     ],
