@@ -10,8 +10,8 @@
 //
 //   look_up_constant      a table in constant memory, from which a warp reads as many different words as the caller
 //                         requests: the cache delivers them one after another
-//   look_up_shared        the same table in shared memory: 32 words in 32 banks come at once
-//   look_up_global        the same table in global memory: 32 words in one line of the L1 cache come at once
+//   look_up_shared        the same table in shared memory: 32 words in 32 banks take one wavefront
+//   look_up_global        the same table in global memory: 32 words in one line of the L1 cache come together
 //
 // A polynomial has `terms` coefficients, starting with the highest power. A block has BLOCK threads.
 

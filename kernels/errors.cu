@@ -1,4 +1,4 @@
-// Kernels for common mistakes. A launch is either refused at once or queued, and then it returns. An error in a running
+// Kernels for common mistakes. A launch is refused immediately, or it is queued and returns. An error in a running
 // kernel is reported later: by the next call that waits for it, and from then on by every call in this process.
 //
 //   empty_kernel       for a launch that is refused

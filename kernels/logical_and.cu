@@ -7,7 +7,7 @@
 //   and_vote            __syncthreads_and() combines the truth values of a block; only a block with a zero writes
 //   and_grid<1>         a fixed grid strides over the array, and each thread takes four elements at a time
 //   and_grid<loads>     and_grid<1> with several loads per thread in flight before the first value is used
-//   and_early<loads>    a thread that finds a zero writes at once; each round also reads the result so far, and the
+//   and_early<loads>    a thread that finds a zero writes immediately; each round also reads the result so far, and the
 //                       thread returns once that is false
 //   and_skips_shuffle   wrong on purpose: value = value && __shfl_down_sync(...) skips the shuffle if value is false
 //
@@ -92,7 +92,7 @@ __device__ bool strided_and(const int* x, int* all, unsigned n)
         for (int k = 0; k < loads; k++)
             value &= all_of(group[k]);
         if (early && !value)
-            atomicAnd(all, 0);  // at once, while other threads are still reading
+            atomicAnd(all, 0);  // immediately, while other threads are still reading
         if (early && !(proceed && value))
             return value;
     }

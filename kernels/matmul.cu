@@ -72,7 +72,7 @@ __global__ void matmul_tile(const float* a, const float* b, float* c, int m, int
         c[size_t(row) * n + column] = sum;
 }
 
-// Read four adjacent elements of shared memory at once.
+// Read four adjacent elements of shared memory with one load.
 __device__ void read_four(float* to, const float* from)
 {
     float4 four = *reinterpret_cast<const float4*>(from);

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import cudart_py as cuda
 
-# Waves of blocks in a fixed grid; a wave is as many blocks as are resident at once. With only one wave,
+# Waves of blocks in a fixed grid; a wave is as many blocks as the device can hold at a time. With only one wave,
 # multiprocessors would idle at the end until the slowest one finishes.
 WAVES = 16
 

@@ -123,7 +123,7 @@ class Ranks:
             raise
 
     def end(self, reason: str) -> None:
-        """End all ranks at once (MPI_Abort), and say why on standard error."""
+        """End all ranks immediately (MPI_Abort), and say why on standard error."""
         sys.stdout.flush()
         sys.stderr.write(f"rank {self.rank} of {self.count} on {socket.gethostname()} ends all ranks: {reason}\n")
         sys.stderr.flush()

@@ -176,7 +176,7 @@ class Tables:
         self._arguments: Mapping[str, tuple[cuda.DeviceArray, ...]] = {
             "constant": (), "shared": (in_global,), "global": (in_global,)
         }  # fmt: skip  # one row of a table
-        # As many blocks as the device holds at once, but no more than the size requires.
+        # One wave of blocks, but no more than the size requires.
         most = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
         self._blocks = min(most, max(CHECKED_BLOCKS, blocks_for(size, BLOCK)))
         self._sums = cuda.empty(self._blocks * BLOCK, np.uint32)

@@ -129,7 +129,7 @@ class Ways:
         self.a, self.b = a, b
         self.total = cuda.zeros(1, np.float32)
         bits = self.total.view(np.uint32)
-        # Several times as many blocks as the device holds at once, but no more than have work to do.
+        # WAVES waves of blocks, but no more than have work to do.
         most = WAVES * device.sm_count * device.properties.max_threads_per_sm // BLOCK
         fixed = min(most, blocks_for(a.size, 4 * BLOCK))
         differences = cuda.empty_like(a)

@@ -144,7 +144,7 @@ def make_variants(
         kernel = module[name]
         grid = blocks_for(size, BLOCK)
         if each:
-            # A few times as many blocks as the device holds at once, but no more than the elements require.
+            # WAVES waves of blocks, but no more than the elements require.
             most = WAVES * device.sm_count * kernel.occupancy(BLOCK).blocks
             grid = min(most, blocks_for(size, each * BLOCK))
         launch = kernel[grid, BLOCK].bind(x, y, total, size)

@@ -159,7 +159,7 @@ def kernels_for(bins: int) -> dict[str, str]:
 
 
 def load_all() -> cuda.Module:
-    """Compile all kernels of this stop at once, since CUB's headers take long to compile."""
+    """Compile all kernels of this stop in one module, since CUB's headers take long to compile."""
     return load(
         "histogram",
         names=[RACE, UNORDERED, REMOVE, EMPTY, *(kernel for bins in BINS for kernel in kernels_for(bins).values())],
@@ -174,7 +174,7 @@ def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expe
 
     def counting(name: str) -> Callable[[], object]:
         kernel = module[name]
-        # As many blocks as the device holds at once, but no more than the values require.
+        # One wave of blocks, but no more than the values require.
         grid = min(device.sm_count * kernel.occupancy(BLOCK).blocks, blocks_for(values.size, BLOCK))
         launch = kernel[grid, BLOCK].bind(values, counts, work, values.size)
 

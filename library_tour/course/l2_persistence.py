@@ -192,7 +192,7 @@ class Weighing:
         self._module = load("l2_persistence", names=["weigh<false>", "weigh<true>"])
         self._stream = cuda.Stream()
         self._set_aside, self._l2_bytes = set_aside, device.properties.l2_cache_size
-        # As many blocks as the device holds at once, but no more than the groups require.
+        # One wave of blocks, but no more than the groups require.
         most = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
         self._blocks = min(most, max(CHECKED_BLOCKS, blocks_for(groups, BLOCK)))
         random = np.random.default_rng()

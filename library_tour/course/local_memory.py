@@ -161,7 +161,7 @@ def make_variants(device: cuda.Device, module: cuda.Module, block: Values, group
     expected = reference(block[: 4 * checked], threads)
 
     def variant(name: str, kernel: cuda.Kernel) -> Variant:
-        # As many blocks as the device holds at once, but no more than the groups require.
+        # One wave of blocks, but no more than the groups require.
         grid = min(device.sm_count * kernel.occupancy(BLOCK).blocks, blocks_for(groups, BLOCK))
         counts = cuda.empty((COUNTERS, grid * BLOCK), np.uint32)
         few = cuda.empty((COUNTERS, threads), np.uint32)

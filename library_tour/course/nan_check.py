@@ -155,7 +155,7 @@ def make_variants(device: cuda.Device, x: cuda.DeviceArray, small: list[Numbers]
         kernel = load_all(fast_math=way.fast_math)[way.kernel]
         blocks, block = blocks_for(array.size, BLOCK), BLOCK
         if way.fixed:
-            # As many blocks as the device holds at once, but no more than there are groups of 16 bytes.
+            # One wave of blocks, but no more than there are groups of 16 bytes.
             most = device.sm_count * kernel.occupancy(FIXED_BLOCK).blocks
             blocks, block = min(most, blocks_for(array.nbytes, 16 * FIXED_BLOCK)), FIXED_BLOCK
         launch = kernel[blocks, block].bind(array, first, array.size)

@@ -167,7 +167,7 @@ def make_variants(
     """
     module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)
-    # As many blocks as the device holds at once, but no more than the groups of four elements can keep busy.
+    # One wave of blocks, but no more than the groups of four elements can keep busy.
     fixed = device.sm_count * device.properties.max_threads_per_sm // FIXED_BLOCK
     fixed = min(fixed, blocks_for(x.size, 4 * FIXED_BLOCK))
     partials = cuda.empty(fixed, np.float32)

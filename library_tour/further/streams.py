@@ -112,8 +112,8 @@ FURTHER = [
         "must start after the work that is already in `streams[0]`, and work queued in `streams[0]` afterwards must "
         "start after both. The streams are non-blocking.",
         hints=[
-            "`stream.synchronize()` makes the host wait. `stream.wait(other)` makes a stream wait, and returns at "
-            "once.",
+            "`stream.synchronize()` makes the host wait. `stream.wait(other)` makes a stream wait, and returns "
+            "immediately.",
             "The second stream has to wait for the first one before its kernel. Which stream has to wait after the "
             "kernels?",
         ],

@@ -80,10 +80,10 @@ FURTHER = [
             "again along rows.",
             "On the diagonal, both tiles are the same. Loading and storing that tile twice does no harm.",
         ],
-        answer="The block for the tile in row `y` and column `x` does the work if `x >= y`. It loads that tile and "
-        "its mirror image along rows, and waits at a barrier. Then it stores both along rows, while it reads the "
-        "padded tiles in shared memory column by column. All blocks below the diagonal return at once. The barrier "
-        "makes this safe: nothing is stored before both tiles are loaded.",
+        answer="The block for the tile in row `y` and column `x` does the work if `x >= y`. It loads that tile and its "
+        "mirror image along rows, and waits at a barrier. Then it stores both along rows, while it reads the padded "
+        "tiles in shared memory column by column. All blocks below the diagonal return immediately. The barrier makes "
+        "this safe: nothing is stored before both tiles are loaded.",
         check=check_in_place,
     ),
 ]

@@ -124,7 +124,7 @@ LESSON = Lesson(
         "The 'arrays sent' column shows how many arrays the busiest worker sends. With four workers, that is 3 arrays "
         "through one worker, and 1.5 in a ring or with kernels. As workers are added, the first number grows, but the "
         "second stays below 2. With two workers, both are 1. The ring is still faster, because it sends both ways at "
-        "once, while a single worker can return the sums only after all elements have arrived.",
+        "the same time, while a single worker can return the sums only after all elements have arrived.",
         "On GPUs, the 'GB/s' column shows the bus bandwidth: the minimum number of bytes that a worker must send, "
         "divided by the time. It can be compared with the bandwidth of the link, however many workers there are.",
         "With 1 GiB per device, two H200s connected by NVLink reach about 170 GB/s through one of them and 340 GB/s in "
@@ -150,9 +150,9 @@ LESSON = Lesson(
             "to worker *w* + 1.",
         ],
         answer="Worker 0 distributes the parts, which takes (N - 1) / N of the time for a whole array. Then the parts "
-        "travel around the ring. That takes just as long, because all workers send at once. A tree, in which every "
-        "worker that has the array sends it on, takes as long as sending log2(N) arrays one after another. Another "
-        "good answer cuts the array into many pieces and passes them from worker to worker in a pipeline.",
+        "travel around the ring. That takes just as long, because all workers send at the same time. A tree, in which "
+        "every worker that has the array sends it on, takes as long as sending log2(N) arrays one after another. "
+        "Another good answer cuts the array into many pieces and passes them from worker to worker in a pipeline.",
         check=check,
     ),
     course="The lectures on which the tour is based give no figures for this topic.",

@@ -102,7 +102,7 @@ LESSON = Lesson(
         Step(
             name="shared table, 32 words",
             shows=["sum_of_places", "look_up_shared"],
-            text="The same table is now in shared memory, which delivers all 32 words at once.",
+            text="The same table is now in shared memory, which delivers all 32 words in one wavefront.",
         ),
     ],
     look_at=[

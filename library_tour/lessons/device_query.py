@@ -50,7 +50,7 @@ LESSON = Lesson(
     ],
     idea="A CUDA program has a host side and a device side. The **host** is the CPU with its memory. The **device** is "
     "the GPU with its own memory. A **kernel** is a function that the host launches on the device, where many "
-    "**threads** run it at once.\n\n"
+    "**threads** run it at the same time.\n\n"
     "Threads are organised in a hierarchy, and every level has limits. A **warp** is a group of 32 threads that "
     "execute instructions together; each of the 32 is a **lane** of the warp. Up to 32 warps, or 1,024 threads, form a "
     "**block**. All blocks of a launch form the **grid**.\n\n"
@@ -70,10 +70,10 @@ LESSON = Lesson(
         Step(
             name="limits per multiprocessor",
             shows=["of_multiprocessor", "limits"],
-            text="A multiprocessor can run only so many threads and blocks at once, and it has only so many registers "
-            "and bytes of shared memory. `cuda.MULTIPROCESSORS` lists these limits for every compute capability, even "
-            "without a device. Consecutive compute capabilities with the same limits share a row. The `occupancy` "
-            "stop uses these limits.",
+            text="A multiprocessor can hold only so many threads and blocks, and it has only so many registers and "
+            "bytes of shared memory. `cuda.MULTIPROCESSORS` lists these limits for every compute capability, even "
+            "without a device. Consecutive compute capabilities with the same limits share a row. The `occupancy` stop "
+            "uses these limits.",
         ),
         Step(
             name="limits per block, thread and grid",

@@ -109,8 +109,8 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="The kernel finds the largest element of each block with a tree. Threads beyond the end of the array "
-        "return at once. A barrier does not wait for threads that have returned, and yet the result of the last block "
-        "is wrong. Fix the kernel.",
+        "return immediately. A barrier does not wait for threads that have returned, and yet the result of the last "
+        "block is wrong. Fix the kernel.",
         hints=[
             "Follow the tree in a block with fewer elements than threads. What does the tree read at the indices of "
             "the threads that have returned?",

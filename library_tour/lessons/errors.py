@@ -54,7 +54,7 @@ LESSON = Lesson(
     "So the first question about a CUDA error is not where it was raised but which launch caused it. This stop makes "
     "ten common mistakes. It shows when and where each one is reported, and whether the program can continue.",
     learn=[
-        "say which mistakes are reported at once, and which surface only when a later call waits.",
+        "say which mistakes are reported immediately, and which surface only when a later call waits.",
         "find the launch that caused an error.",
         "tell errors that leave the context usable from those that do not.",
         "check every call, in Python and in C.",

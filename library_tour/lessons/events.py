@@ -109,10 +109,10 @@ LESSON = Lesson(
         "make one stream wait for another without making the host wait.",
         "say what the host must wait for before it reads a result or its clock.",
     ],
-    idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and continues at "
-    "once; the device works through the queue in order. An **event** is a mark in that queue. When the device reaches "
-    "the mark, it records the time. The difference between two events is therefore the time that the device took for "
-    "the work between them, whatever the host did in the meantime.\n\n"
+    idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and continues "
+    "immediately; the device works through the queue in order. An **event** is a mark in that queue. When the device "
+    "reaches the mark, it records the time. The difference between two events is therefore the time that the device "
+    "took for the work between them, whatever the host did in the meantime.\n\n"
     "A stream can also wait for an event in another stream. The wait is queued like any other work, so it holds up "
     "only that stream.\n\n"
     "The rule of thumb: an asynchronous call returns when its work is queued. Wait before you read a result, and wait "

@@ -123,7 +123,7 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="The `process` function copies a batch to the device, takes 20 steps by calling `step`, copies the result "
-        "back, and continues with the next batch. Change it so that `step` is called only 20 times in all, for any "
+        "back, and continues with the next batch. Change it so that `step` is called only 20 times in total, for any "
         "number of batches. All batches have the same size, and you may reuse the arrays `array` and `pinned` for "
         "every batch.",
         hints=[

@@ -179,8 +179,8 @@ LESSON = Lesson(
         ],
         answer="The hit ratio is the size actually set aside divided by the size of the array, but at most 1. The "
         "policy applies to the launches that are queued inside the `with` block, so the block may end before they run. "
-        "A reset takes effect at once, so the function waits for the stream first. `finally` undoes everything even "
-        "after an error.",
+        "A reset takes effect immediately, so the function waits for the stream first. `finally` undoes everything "
+        "even after an error.",
         check=check,
     ),
     course="The lectures on which the tour is based give no figures for this topic.",

@@ -79,8 +79,8 @@ LESSON = Lesson(
         Step(
             name="early exit",
             shows=["strided_and", "and_early<4>"],
-            text="A thread that finds a zero sets the result to false at once. In each round, all threads also read "
-            "the result so far, and they return once it is false.",
+            text="A thread that finds a zero sets the result to false immediately. In each round, all threads also "
+            "read the result so far, and they return once it is false.",
         ),
         Step(
             name="shuffle after &&",

@@ -85,12 +85,12 @@ LESSON = Lesson(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
             text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. `cuda.occupancy` computes the "
-            "same number from a compute capability, a block size and the registers per thread. This step verifies "
-            "the result: every block of `meet` waits until all blocks have arrived, so the kernel finishes only if "
-            "all of them are resident at once. A **cooperative launch** guarantees that they are, and is refused if "
-            "the grid has even one more block. In each block, one thread increments a counter with `atomicAdd`, "
-            "which no other thread can interrupt. It then adds zero, which only reads the counter, until all blocks "
-            "have arrived. The other threads wait for it at `__syncthreads()`, the barrier for the block. The `asm` "
+            "same number from a compute capability, a block size and the registers per thread. This step verifies the "
+            "result: every block of `meet` waits until all blocks have arrived, so the kernel finishes only if all of "
+            "them are resident at the same time. A **cooperative launch** guarantees that they are, and is refused if "
+            "the grid has even one more block. In each block, one thread increments a counter with `atomicAdd`, which "
+            "no other thread can interrupt. It then adds zero, which only reads the counter, until all blocks have "
+            "arrived. The other threads wait for it at `__syncthreads()`, the barrier for the block. The `asm` "
             "statement reads the index of the multiprocessor. In other versions of the kernel, each thread keeps "
             "`Live` values in registers, so that registers become the limit. `#pragma unroll` makes every index of "
             "`kept` a constant. Otherwise, the array could not be kept in registers.",
@@ -137,8 +137,9 @@ LESSON = Lesson(
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 280 from the L2 cache and 652 "
         "from memory. Without a GPU, the table shows the number of loads instead. No step shows the "
         "kernel of the 'registers' row: it computes the same chain of indices without loading anything.",
-        "The 'L2 cache, all threads' row does not measure a chain: all threads read from the L2 cache at once, as "
-        "fast as it can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
+        "The 'L2 cache, all threads' row does not measure a chain: all threads read from the L2 cache at the same "
+        "time, as fast as it can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's "
+        "memory.",
     ],
     exercise=Exercise(
         task="Write `loads_in_flight(capability, threads, registers, latency, bytes_per_cycle) -> int`. It returns the "

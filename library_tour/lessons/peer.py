@@ -142,8 +142,8 @@ LESSON = Lesson(
         "Between H200s, NVLink provides 450 GB/s in each direction, some of which is spent on packet headers. A copy "
         "reaches 395 GB/s, and a kernel that reads the peer's memory 376 GB/s. The grid has so many threads that "
         "4-byte loads are enough, and wider ones gain nothing.",
-        "On the two H200s measured here, copies in both directions at once gain nothing: together they reach 396 GB/s. "
-        "A 64-byte copy takes 12 microseconds, however fast the link is.",
+        "On the two H200s measured here, simultaneous copies in both directions gain nothing: together they reach 396 "
+        "GB/s. A 64-byte copy takes 12 microseconds, however fast the link is.",
         "The 'kernel writes 16 bytes' row runs the same kernel in the opposite direction: it reads its own memory and "
         "writes the peer's.",
     ],
@@ -164,7 +164,7 @@ LESSON = Lesson(
         answer="Each stream records two events. The first marks the point where its own array has been written, and "
         "the second the point where the other array has been read. Each stream waits for the other's first event "
         "before it reads, and for the other's second event before it overwrites its own array. All of this is queued, "
-        "so the host continues at once.",
+        "so the host continues immediately.",
         check=check,
     ),
     course="The lectures on which the tour is based give no figures for this topic.",

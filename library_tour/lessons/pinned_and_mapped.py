@@ -105,9 +105,9 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="Write `scaled(elements, factor)`. On the device, it multiplies the elements of a mapped or registered "
-        "array by a factor. It returns a host array with the results, which the caller reads at once. Each element is "
-        "used only once, so do not allocate device memory and do not copy anything: let the stop's `scale` kernel read "
-        "and write host memory.",
+        "array by a factor. It returns a host array with the results, which the caller reads immediately. Each element "
+        "is used only once, so do not allocate device memory and do not copy anything: let the stop's `scale` kernel "
+        "read and write host memory.",
         hints=[
             "A kernel takes a mapped array as an argument, like a device array. What kind of memory must hold the "
             "output?",

@@ -90,9 +90,9 @@ LESSON = Lesson(
         Step(
             name="memory of a pool",
             shows=["pool_rows"],
-            text="Freeing an array lowers the pool's 'used' memory, but not its 'reserved' memory. When the host "
-            "waits for the device, the pool returns unused memory above its release threshold. `trim` returns it at "
-            "once, and `max_size` limits what the pool may take.",
+            text="Freeing an array lowers the pool's 'used' memory, but not its 'reserved' memory. When the host waits "
+            "for the device, the pool returns unused memory above its release threshold. `trim` returns it "
+            "immediately, and `max_size` limits what the pool may take.",
         ),
         Step(
             name="two streams with an event",

@@ -156,8 +156,8 @@ LESSON = Lesson(
     ],
     idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has free "
     "resources. A GPU has separate **copy engines**, so a copy to the device, a copy from the device and kernels can "
-    "all run at once. To keep all of them busy, cut the array into pieces, and send the pieces through the three "
-    "stages in several streams, like cars on an assembly line.\n\n"
+    "all run at the same time. To keep all of them busy, cut the array into pieces, and send the pieces through the "
+    "three stages in several streams, like cars on an assembly line.\n\n"
     "The rule of thumb: to overlap three stages, use at least three streams and pinned (page-locked) memory, and do "
     "not make the host wait between operations. If one stream reads data that another stream writes, use an event to "
     "order the two. Without it, the program has a race.",

@@ -123,8 +123,8 @@ LESSON = Lesson(
         "4,140 GB/s.",
         "The best variants are faster than the plain copy, because they move 16 bytes per load and store, while the "
         "plain copy moves only 4. The limit is the copy bandwidth of device memory.",
-        "The 'copy through a tile' row copies the matrix by way of shared memory, without transposing it. It shows "
-        "what the detour costs.",
+        "The 'copy through a tile' row copies the matrix through shared memory, without transposing it. It shows what "
+        "the detour costs.",
     ],
     exercise=Exercise(
         task="Rotate a picture by a quarter turn clockwise: element `(row, column)` goes to row `column` and column "

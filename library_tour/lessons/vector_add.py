@@ -79,8 +79,8 @@ LESSON = Lesson(
             text="This is the host code. `poison` fills the result with values that cannot be right, so that the check "
             "notices any element that no thread has written. The `phase` function measures the time of each phase, and "
             "`blocks_for` computes the number of blocks, rounded up. `kernel[blocks, threads](...)` is the launch; in "
-            "C++ it is `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The "
-            "copy back to the host waits for the kernel.",
+            "C++ it is `kernel<<<blocks, threads>>>(...)`. A launch returns immediately, before the kernel has run. "
+            "The copy back to the host waits for the kernel.",
         ),
     ],
     look_at=[

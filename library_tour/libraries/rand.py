@@ -284,7 +284,7 @@ def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> tupl
 
 
 def four(array: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return a view of an array as vectors of four, which a thread writes at once."""
+    """Return a view of an array as vectors of four, each of which a thread writes with one store."""
     return array.view(np.dtype([(name, array.dtype) for name in "xyzw"]))
 
 

@@ -31,7 +31,7 @@ def autotuned_row(a: Any, b: Any, error_of: Callable[[NDArray[Any]], float], bou
 
 
 def ternary_row(a: NDArray[Any], b: NDArray[Any]) -> Row:
-    """Contract three tensors at once; cuTENSOR chooses the order."""
+    """Contract three tensors in one call; cuTENSOR chooses the order."""
 
     def contraction() -> Any:
         import nvmath
