@@ -36,6 +36,15 @@ from .stream_base import StreamBase, finished
 _MOST_CASES = 4096
 
 
+def _device_of(handle: int) -> Device:
+    """Return the device of a stream that another library has created."""
+    none = enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+    # Asking for the device of a stream that is being captured would invalidate the capture.
+    if handle in (LEGACY, PER_THREAD) or api.cuStreamIsCapturing(handle) != none:
+        return current_device()
+    return Device(int(api.cuStreamGetDevice(handle)))
+
+
 @hinted
 class Stream(StreamBase):
     """A stream of the current device (cuStreamCreateWithPriority).
@@ -76,8 +85,8 @@ class Stream(StreamBase):
 
         `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream, a
         cudaStream_t or an int. `device` is the stream's device, by default the one that the driver reports
-        (cuStreamGetDevice), or the current device for handles of the default streams. Raises TypeError for an object
-        that is not a stream.
+        (cuStreamGetDevice), or the current device for handles of the default streams and for streams that are being
+        captured. Raises TypeError for an object that is not a stream.
         """
         if device is not None:
             arguments.instance("Stream.borrow", "device", device, Device, "a Device or None")
@@ -88,8 +97,7 @@ class Stream(StreamBase):
         result._queue = None
         result._owner = stream
         if device is None:
-            named = result._value not in (LEGACY, PER_THREAD)
-            device = Device(int(api.cuStreamGetDevice(result._value))) if named else current_device()
+            device = _device_of(result._value)
         result._device = device
         return result
 

@@ -27,6 +27,15 @@ def test_a_stream_is_done_until_it_has_work_and_not_used_behind_its_close(device
             use()
 
 
+def test_a_stream_may_be_borrowed_while_it_is_captured(stream):
+    array = cuda.empty(4)
+    with stream.capture() as graph:
+        borrowed = cuda.Stream.borrow(stream.handle)
+        cuda.memset(array, 0, stream=borrowed)
+    assert borrowed.device == stream.device
+    assert graph.node_count == 1
+
+
 def test_streams_of_one_handle_are_equal_and_have_one_hash(device):
     stream, other, event = cuda.Stream(), cuda.Stream(), cuda.Event()
     again = cuda.Stream.borrow(stream.handle)
