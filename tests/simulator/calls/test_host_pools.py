@@ -57,6 +57,15 @@ def test_a_device_reaches_a_pinned_pool_only_with_access(context: Any) -> None:
     assert "cuMemPoolSetAccess has not been called" in (driver.take_report() or "")
 
 
+def test_an_address_that_kernels_cannot_access_has_no_device_pointer(context: Any) -> None:
+    address = allocate(ok(create(PINNED, HOST)))
+    attribute = bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_POINTER
+    assert driver.cuPointerGetAttribute(attribute, address) == (INVALID, None)
+    allow(pool := ok(create(PINNED, HOST)))
+    address = allocate(pool)
+    assert int(ok(driver.cuPointerGetAttribute(attribute, address))) == address
+
+
 def test_all_devices_reach_managed_memory_of_a_pool(two_devices: list[Any]) -> None:
     address = allocate(ok(create(MANAGED, DEVICE)))
     values(address)[:] = 5
