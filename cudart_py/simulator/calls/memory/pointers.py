@@ -37,10 +37,10 @@ def _of_allocation(attribute: int, address: int, allocation: Allocation) -> Any:
         if not allocation.on_host:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         return address
-    if attribute == _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value and of_thread.stack:
-        # Kernels of the current context may be unable to access memory of a pool, or of another device.
-        if not current().reaches(allocation):
-            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    # Kernels of the current context may be unable to access memory of a pool, or of another device.
+    reached = current().reaches(allocation) if of_thread.stack else True
+    if attribute == _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value and not reached:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     answers = {
         _A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: _DEVICE_TYPE if on_device else _HOST_TYPE,
         _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value: CUdeviceptr(address),
