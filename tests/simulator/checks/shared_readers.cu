@@ -368,3 +368,21 @@ KERNEL stored_with_block_scope(int* x, int* out)
     asm volatile("st.relaxed.cta.s32 [%0], %1;" ::"l"(x), "r"(index() == LAST ? 5 : -1) : "memory");
     out[index()] = 1;
 }
+
+// A vector has the same first word as the first thread's store.
+KERNEL stored_in_part_ordered(int* x, int* out)
+{
+    if (index() == 0) *x = -1;
+    separate();
+    if (index() == LAST) *(int2*)x = make_int2(-1, 7);
+    if (index() == LAST - 1) ((short*)x)[1] = -1;
+    out[index()] = 1;
+}
+
+KERNEL stored_in_part(int* x, int* out)
+{
+    if (index() == 0) *x = -1;
+    separate();
+    if (index() == LAST) *(long long*)x = 7;
+    out[index()] = 1;
+}

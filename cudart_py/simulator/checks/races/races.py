@@ -13,6 +13,7 @@ from ...state.memory.records.shadow import BLOCK_SCOPE, STRONG, THREAD, TIME, Hi
 from ..accesses import AccessRules, Footprint
 from .concurrency import Span, find_span
 from .happens_before import HappensBefore
+from .stored_values import collisions, unchanged_pieces
 from .traces import HistoryTrace, Trace
 
 if TYPE_CHECKING:
@@ -212,14 +213,14 @@ class Races:
         recent = latest >= self._begin and not self._all_passed(chunk, latest, history)
         unchanged = None
         if race is None and recent:
-            unchanged = _unchanged(footprint) if values else None
+            unchanged = unchanged_pieces(footprint) if values else None
             race = self._conflict(footprint, history, before, "write", strength, unchanged)
         if race is None and history.last_read >= self.past.began:
             earlier = history.reads[index]
             latest = int(earlier.max())
             if latest >= self._begin and not self._all_passed(chunk, latest, history):
                 if unchanged is None and values:
-                    unchanged = _unchanged(footprint)
+                    unchanged = unchanged_pieces(footprint)
                 race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
         records = footprint.records(now << TIME | strength)
         history.last_write = now
@@ -240,7 +241,7 @@ class Races:
             return race
         shared = not footprint.alone and (history.writes[index] != records).any()
         if shared:
-            some, others = _collisions(footprint, values)
+            some, others = collisions(footprint, values)
             if len(some):
                 return "write", int(some[0]), int(records[others[0]])
         if repeats or shared:
@@ -278,7 +279,7 @@ class Races:
             history.set_aside(self, "write", index, np.where(lost, records, 0))
         if footprint.access.values and lost.any():
             # Blocks may store equal values.
-            lost &= np.isin(index, index[_collisions(footprint, footprint.access.values)[0]])
+            lost &= np.isin(index, index[collisions(footprint, footprint.access.values)[0]])
         if strength != _BLOCK_ATOMIC or not lost.any():
             return None
         first = int(np.flatnonzero(lost)[0])
@@ -321,7 +322,7 @@ class Races:
                 continue
             loads = footprint.access.kind == "ld"
             met = (records != 0) & self._may_race(records, kind, strength, True, loads=loads, exempt=exempt)
-            unchanged = _unchanged(footprint) if footprint.access.values and met.any() else None
+            unchanged = unchanged_pieces(footprint) if footprint.access.values and met.any() else None
             if unchanged is not None:
                 met &= ~unchanged
             places = np.flatnonzero(met)
@@ -461,38 +462,3 @@ def _apart(chunk: Chunk, one: Array, other: Array) -> Array:
 def _of_other_blocks(chunk: Chunk, before: Array, mine: Array) -> Array:
     """Return a mask of the records of this launch whose blocks differ from the blocks of the threads in `mine`."""
     return np.asarray((before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads)
-
-
-def _unchanged(footprint: Footprint) -> Array | None:
-    """Return a mask of the pieces whose values a store leaves unchanged, or None if that can't be determined."""
-    access = footprint.access
-    places = access.address.places
-    if places.__class__ is not ndarray:
-        places = np.full(footprint.lanes, places)
-    same = np.ones(footprint.lanes, np.bool_)
-    for number, value in enumerate(access.values):
-        size = value.dtype.itemsize
-        name = f"u{size}" if size <= 8 else None
-        if name is None or (value.__class__ is ndarray and len(value) != footprint.lanes):
-            return None
-        index = (places + access.offset + number * size) >> (size.bit_length() - 1)
-        same &= access.address.space.views[name][index] == value.view(name)
-    return np.repeat(same, footprint.each) if footprint.each > 1 else same
-
-
-def _collisions(footprint: Footprint, values: tuple[Any, ...]) -> tuple[Array, Array]:
-    """Return pairs of lanes that store different values to one piece, by the subscripts in `index` of their pieces."""
-    nothing = np.zeros(0, np.int64)
-    index = footprint.index
-    arrays = [value for value in values if value.__class__ is ndarray]
-    if not arrays or len(arrays[0]) != footprint.lanes:
-        return nothing, nothing
-    # Sort by piece, so that lanes that share their pieces are adjacent.
-    order = np.argsort(index[:: footprint.each], kind="stable")
-    arranged = index[:: footprint.each][order]
-    differs = np.zeros(len(order) - 1, np.bool_)
-    for value in arrays:
-        bits = (value.view(f"u{value.dtype.itemsize}") if value.dtype.itemsize <= 8 else value)[order]
-        differs |= bits[1:] != bits[:-1]
-    places = np.flatnonzero((arranged[1:] == arranged[:-1]) & differs)
-    return order[places] * footprint.each, order[places + 1] * footprint.each
