@@ -15,7 +15,7 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 BLOCK = (32, 8)
-FETCHES, LOADS = "l1tex__t_requests_pipe_tex_mem_texture.sum", "loads"
+FETCHES, LOADS = "smsp__inst_executed_op_texture.sum", "loads"
 MOST = 4
 
 

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ptx.compiling.opcode_table.opcodes import form_of
+from ..ptx.instructions.images.textures import group_size
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import AccessCount, BlockCount, MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Access, Register
-from .banks import count_wavefronts
+from .banks import Kind, count_wavefronts
 from .chains import longest_chains
 from .machine_code import ONE, machine_code
 from .metrics import Tally, metrics, total
-from .sectors import count_atomic_sectors, count_different, count_sectors, run_sectors
+from .sectors import (
+    count_atomic_sectors,
+    count_bypassing_sectors,
+    count_different,
+    count_sectors,
+    run_sectors,
+)
+from .traits import Traits, traits_of
 from .warp_rows import WarpRows, rows_of, warps_of
 
 if TYPE_CHECKING:
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 Line = tuple[str, int]
+_LANES = 32
 
 
 class LaunchCounters(Observer):
@@ -45,7 +54,7 @@ class LaunchCounters(Observer):
         self.sources: dict[str, str] = {}
         self._blocks: dict[int, list[Any]] = {}
         self._sites: dict[int, tuple[Instruction, Tally]] = {}
-        self._kinds: dict[int, str] = {}
+        self._traits: dict[int, Traits] = {}
 
     def start(self, state: LaunchState) -> None:
         """Record the launch's shape."""
@@ -70,23 +79,25 @@ class LaunchCounters(Observer):
         known = self._sites.get(id(site))
         if known is None:
             known = self._sites[id(site)] = site, {}
-            self._kinds[id(site)] = _kind(group.code, kind, site)
         if kind == "mbarrier":
             return  # it is not known how the hardware counts mbarrier operations
         if form_of(site).space == "const":
             # Constants have their own cache. The hardware reads a constant at a fixed address as an operand of the
             # instruction that uses it, without a load. Only accesses through an address in a register are counted.
             if not isinstance(address, Mixed) and _by_register(site):
-                _add(known[1], ("requests", "const", "ld"), _constant_requests(group, address, offset))
+                requests = _constant_requests(group, address, offset) * _constant_loads(size)
+                _add(known[1], ("requests", "const", "ld"), requests)
             return
-        kind = self._kinds[id(site)] if kind == "atom" else kind
+        traits = self._traits.get(id(site))
+        if traits is None or traits.given != kind:
+            traits = self._traits[id(site)] = traits_of(group.code, kind, site)
         tally = known[1]
         if isinstance(address, Address):
             # This is much more frequent, and making a list of one part takes a twelfth of the time of a single thread.
-            self._count(tally, group, kind, address, offset, size, None, site)
+            self._count(tally, group, traits, address, offset, size, None)
             return
         for positions, part in address.parts:
-            self._count(tally, group, kind, part, offset, size, positions, site)
+            self._count(tally, group, traits, part, offset, size, positions)
 
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
@@ -101,20 +112,23 @@ class LaunchCounters(Observer):
         """
         if rows is not None:
             tally = self._sites.setdefault(id(site), (site, {}))[1]
-            wavefronts, conflicts = _wavefronts(group, rows.address, 0, 16, rows.positions, False)
+            wavefronts, conflicts = _wavefronts(group, rows.address, 0, 16, rows.positions, "store")
             _add(tally, ("instructions", "shared", "ldsm" if kind == "ld" else kind), warps_of(group))
             _add(tally, ("wavefronts", "shared", kind), wavefronts)
             _add(tally, ("conflicts", "shared", kind), conflicts)
 
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
-        """Count a fetch's requests and the sectors of its texels."""
+        """Count a fetch, and the requests and the sectors of the groups of lanes that fetch together."""
         tally = self._sites.setdefault(id(site), (site, {}))[1]
-        rows = WarpRows(group, positions)
-        arranged = np.concatenate([rows.arrange(column) for column in places.T], axis=1)
+        rows, form = WarpRows(group, positions), form_of(site)
+        lanes = group_size(form.geometry, form.types[1] == "s32")
+        active = np.ones((rows.count, _LANES), np.bool_) if rows.present is None else rows.present
+        corners = [np.where(active, rows.arrange(column), -1).reshape(-1, lanes) for column in places.T]
+        arranged = np.concatenate(corners, axis=1)
         borders = np.count_nonzero((arranged < 0).any(axis=1))
-        _add(tally, ("requests", "texture", "ld"), rows.count)
+        requests = np.count_nonzero(active.reshape(-1, lanes).any(axis=1))
         # `count_sectors` counts the entries of a row that have no texel (-1) as one sector, which is subtracted here.
-        _add(tally, ("sectors", "texture", "ld"), count_sectors(arranged) - int(borders))
+        _add_texture(tally, rows.count, int(requests), count_sectors(arranged) - int(borders))
 
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
         """Add the counts that machine code has taken."""
@@ -122,7 +136,7 @@ class LaunchCounters(Observer):
             self._add_block(one.code, one.block, one.warps, one.lanes)
         for found in accesses:
             tally = self._sites.setdefault(id(found.site), (found.site, {}))[1]
-            _add_counted(tally, found, _kind(found.code, found.kind, found.site))
+            _add_counted(tally, found, traits_of(found.code, found.kind, found.site))
 
     def finish(self, state: LaunchState) -> None:
         """Sum the counts per source line."""
@@ -160,45 +174,28 @@ class LaunchCounters(Observer):
             add(site.file, site.line, counts)
         self.lines = {key: metrics(by_line[key]) for key in sorted(by_line)}
         self.metrics = metrics(total(by_line.values()))
-        self._blocks, self._sites, self._kinds = {}, {}, {}
+        self._blocks, self._sites, self._traits = {}, {}, {}
 
     def _count(
-        self,
-        tally: Tally,
-        group: Group,
-        kind: str,
-        address: Address,
-        offset: int,
-        size: int,
-        positions: Any,
-        site: Instruction,
+        self, tally: Tally, group: Group, traits: Traits, address: Address, offset: int, size: int, positions: Any
     ) -> None:
         space = address.space.name
         if space not in ("global", "shared", "local"):
             return
-        kind = _kind_in(space, kind)
+        kind = _kind_in(space, traits.kind)
         warps = warps_of(group) if positions is None else WarpRows(group, positions).count
-        _add(tally, ("instructions", space, kind), warps)
         if space == "shared":
-            wavefronts, conflicts = _wavefronts(group, address, offset, size, positions, kind == "atom")
-            _add(tally, ("wavefronts", space, kind), wavefronts)
-            _add(tally, ("conflicts", space, kind), conflicts)
-            return
-        _add(tally, ("requests", space, kind), warps)
-        if space == "local":
-            sectors = _local_sectors(group, address, offset, size, positions)
+            if not traits.copies:
+                wavefronts, conflicts = _wavefronts(group, address, offset, size, positions, traits.wavefronts)
+                _add_shared(tally, traits, kind, warps, wavefronts, conflicts)
+        elif space == "local":
+            _add_local(tally, kind, size, warps, _local_sectors(group, address, offset, size, positions))
         elif kind in ("atom", "red"):
-            sectors, alone = _atomic_sectors(group, address, offset, positions, warps)
-            _add(tally, ("atomic cycles", space, ""), alone if _is_float(site) else sectors)
+            sectors, other = _atomic_sectors(group, address, offset, size, positions)
+            _add_atomic(tally, traits, warps, sectors, other)
         else:
-            sectors, used = _sectors_and_bytes(group, address, offset, size, positions, warps)
-            _add(tally, ("bytes", space, kind), used)
-        _add(tally, ("sectors", space, kind), sectors)
-
-
-def _is_float(site: Instruction) -> bool:
-    """Return whether an atomic is one of floating-point numbers, which the compiler does not combine within a warp."""
-    return form_of(site).type in ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
+            sectors, used = _sectors_and_bytes(group, address, offset, size, positions, warps, traits)
+            _add_global(tally, traits, warps, sectors, used)
 
 
 def _kind_in(space: str, kind: str) -> str:
@@ -208,25 +205,69 @@ def _kind_in(space: str, kind: str) -> str:
     return kind
 
 
-def _add_counted(tally: Tally, found: AccessCount, kind: str) -> None:
+def _add_counted(tally: Tally, found: AccessCount, traits: Traits) -> None:
     space = found.space
     if space == "const":
-        _add(tally, ("requests", space, kind), found.second)
+        _add(tally, ("requests", space, "ld"), found.second * _constant_loads(found.size))
         return
-    kind = _kind_in(space, kind)
-    if space != "texture":
-        _add(tally, ("instructions", space, kind), found.times)
-    if space == "shared":
-        kind = "ld" if kind == "ldsm" else kind
-        _add(tally, ("wavefronts", space, kind), found.first)
-        _add(tally, ("conflicts", space, kind), found.second)
-        return
-    _add(tally, ("requests", space, kind), found.times)
-    _add(tally, ("sectors", space, kind), found.first)
-    if space == "global" and kind in ("ld", "st"):
-        _add(tally, ("bytes", space, kind), found.size * found.second)
-    elif space == "global":
-        _add(tally, ("atomic cycles", space, ""), found.second if _is_float(found.site) else found.first)
+    kind = _kind_in(space, traits.kind)
+    if space == "texture":
+        _add_texture(tally, found.times, found.second, found.first)
+    elif space == "shared":
+        wavefronts = 2 * found.first if traits.wavefronts == "swap" else found.first
+        _add_shared(tally, traits, kind, found.times, wavefronts, found.second)
+    elif space == "local":
+        _add_local(tally, kind, found.size, found.times, found.first)
+    elif kind in ("atom", "red"):
+        _add_atomic(tally, traits, found.times, found.first, found.second)
+    else:
+        _add_global(tally, traits, found.times, found.first, found.size * found.second)
+
+
+def _add_texture(tally: Tally, warps: int, requests: int, sectors: int) -> None:
+    _add(tally, ("instructions", "texture", "ld"), warps)
+    _add(tally, ("requests", "texture", "ld"), requests)
+    _add(tally, ("sectors", "texture", "ld"), sectors)
+
+
+def _add_shared(tally: Tally, traits: Traits, kind: str, warps: int, wavefronts: int, conflicts: int) -> None:
+    _add(tally, ("instructions", "shared", kind), warps)
+    if traits.combined == "active":
+        wavefronts, conflicts = warps, 0
+    kind = "ld" if kind == "ldsm" else kind
+    _add(tally, ("wavefronts", "shared", kind), wavefronts)
+    _add(tally, ("conflicts", "shared", kind), conflicts)
+
+
+def _add_local(tally: Tally, kind: str, size: int, warps: int, sectors: int) -> None:
+    """Add accesses to local memory, which takes one request per word of an element."""
+    _add(tally, ("instructions", "local", kind), warps)
+    _add(tally, ("requests", "local", kind), warps * max(1, size // 4))
+    _add(tally, ("sectors", "local", kind), sectors)
+
+
+def _add_atomic(tally: Tally, traits: Traits, warps: int, sectors: int, other: int) -> None:
+    """Add atomics on global memory; `other` is the second number of `count_atomic_sectors`."""
+    kind = traits.kind
+    if traits.combined != "none":
+        sectors = warps if traits.combined == "active" else other
+    _add(tally, ("instructions", "global", kind), warps)
+    _add(tally, ("requests", "global", kind), warps)
+    _add(tally, ("sectors", "global", kind), sectors)
+    _add(tally, ("atomic cycles", "global", ""), other if traits.by_halves else sectors)
+
+
+def _add_global(tally: Tally, traits: Traits, warps: int, sectors: int, used: int) -> None:
+    kind = traits.kind
+    _add(tally, ("instructions", "global", "ldgsts" if traits.copies else kind), warps)
+    _add(tally, ("requests", "global", kind), warps)
+    _add(tally, ("sectors", "global", kind), sectors)
+    _add(tally, ("bytes", "global", kind), used)
+
+
+def _constant_loads(size: int) -> int:
+    """Return the number of machine instructions that load a constant, each of which loads up to 8 bytes."""
+    return max(1, size // 8)
 
 
 def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
@@ -247,34 +288,26 @@ def executed_instructions(block: Block) -> list[Instruction]:
     return found
 
 
-def _kind(code: Code, kind: str, site: Instruction) -> str:
-    """Return the kind of an access; as in hardware, an atomic counts as a reduction if its result is never read."""
-    if kind != "atom":
-        return kind
-    results = set(code.touched(site)[1])
-    used = any(results.intersection(code.touched(other)[0]) for other in code.function.instructions)
-    return "atom" if used else "red"
-
-
 def _sectors_and_bytes(
-    group: Group, address: Address, offset: int, size: int, positions: Any, warps: int
+    group: Group, address: Address, offset: int, size: int, positions: Any, warps: int, traits: Traits
 ) -> tuple[int, int]:
     """Return the sectors of the warps' accesses and the bytes that lanes use; bytes that lanes share count once."""
     places = address.places
     if places.__class__ is not ndarray:
         return warps, warps * size
-    key = "sectors", offset % 32, size
+    key = "sectors", offset % 32, size, traits.bypasses
     counts: tuple[int, int] | None = address.notes.get(key)
     if counts is None:
         rows = rows_of(group) if positions is None else WarpRows(group, positions)
-        start = address.run_start(size) if rows.present is None else -1
+        start = address.run_start(size) if rows.present is None and not traits.bypasses else -1
         # Offsets count from the region's start, which is aligned to a sector.
         if start >= 0:
             counts = run_sectors(start + offset, size, warps), 32 * size * warps
         else:
             arranged = rows.arrange(places if not offset % 32 else places + offset)
             # Accesses are aligned, so accesses at different offsets do not overlap.
-            counts = count_sectors(arranged), size * count_different(arranged)
+            sectors = count_bypassing_sectors(arranged, rows.present) if traits.bypasses else count_sectors(arranged)
+            counts = sectors, size * count_different(arranged)
         address.notes[key] = counts
     return counts
 
@@ -292,13 +325,12 @@ def _constant_requests(group: Group, address: Address, offset: int) -> int:
     return count_different(rows_of(group).arrange(places + offset))
 
 
-def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any, warps: int) -> tuple[int, int]:
+def _atomic_sectors(group: Group, address: Address, offset: int, size: int, positions: Any) -> tuple[int, int]:
     places = address.places
-    lanes = group.n if positions is None else len(positions)
     if places.__class__ is not ndarray:
-        return warps, lanes
+        places = np.full(group.n if positions is None else len(positions), places)
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
-    return count_atomic_sectors(rows.arrange(places + offset), rows.present)
+    return count_atomic_sectors(rows.arrange(places + offset), rows.present, size)
 
 
 def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any) -> int:
@@ -311,17 +343,15 @@ def _local_sectors(group: Group, address: Address, offset: int, size: int, posit
     return sum(count_sectors(rows.arrange(first + 128 * word)) for word in range(max(1, size // 4)))
 
 
-def _wavefronts(
-    group: Group, address: Address, offset: int, size: int, positions: Any, atomic: bool
-) -> tuple[int, int]:
+def _wavefronts(group: Group, address: Address, offset: int, size: int, positions: Any, kind: Kind) -> tuple[int, int]:
     places = address.places
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     if places.__class__ is not ndarray:
         places = np.full(group.n if positions is None else len(positions), places)
-    key = "wavefronts", offset % 4, size, atomic
+    key = "wavefronts", offset % 4, size, kind
     counts: tuple[int, int] | None = address.notes.get(key)
     if counts is None:
         arranged = rows.arrange(places + offset % 4 if offset % 4 else places)
-        counts = count_wavefronts(arranged, rows.present, size, atomic=atomic)
+        counts = count_wavefronts(arranged, rows.present, size, kind)
         address.notes[key] = counts
     return counts

@@ -31,6 +31,8 @@ COUNTED: dict[tuple[str, str, str], str] = {
         for kind in kinds
     },
     ("instructions", "shared", "ldsm"): "smsp__inst_executed_op_ldsm.sum",
+    ("instructions", "texture", "ld"): "smsp__inst_executed_op_texture.sum",
+    ("instructions", "global", "ldgsts"): "smsp__inst_executed_op_ldgsts.sum",
     **{("bytes", "global", kind): f"smsp__sass_data_bytes_mem_global_op_{kind}.sum" for kind in ("ld", "st")},
     **{(what, "texture", "ld"): f"l1tex__t_{what}_pipe_tex_mem_texture.sum" for what in ("requests", "sectors")},
     **{
@@ -72,16 +74,14 @@ _NOTHING: dict[str, float] = {**dict.fromkeys(COUNTED.values(), 0), **dict.fromk
 
 # Metrics that follow the hardware's rules but may differ from its values. The hardware runs machine code instead of
 # PTX, and counts instructions for which all lanes of a warp are predicated off. It keeps most local variables in
-# registers. It is not documented how the hardware splits the texels of a warp's fetch, which constants it reads without
-# a load, and whether bytes that lanes share count once. For atomics at random addresses, it counts slightly more
-# sectors than the turns of the lanes explain (3,721 instead of 3,699).
+# registers, and also counts constants at fixed addresses that the assembler loads into registers. For atomics on more
+# than 128 bytes, it counts slightly more sectors than the turns of the lanes explain (3,721 instead of 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES
     if name.startswith(("smsp__", "idc__", "lts__", "model__"))
     or "_local_" in name
-    or "_texture" in name
-    or ("t_sectors" in name and name.split("_op_")[1][0] in "ra")
+    or ("t_sectors" in name and "_op_" in name and name.split("_op_")[1][0] in "ra")
 )
 
 Tally = dict[tuple[str, str, str], int]

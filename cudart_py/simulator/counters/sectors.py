@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 SECTOR = 32
+_BYPASSING = 8
 
 
 def run_sectors(start: int, size: int, warps: int) -> int:
@@ -35,28 +36,49 @@ def count_different(rows: Array) -> int:
     return len(rows) + int(np.count_nonzero(after != before))
 
 
-def count_atomic_sectors(rows: Array, present: Array | None) -> tuple[int, int]:
-    """Return the sectors of atomics, and their number if the assembler combines no lanes.
+def count_bypassing_sectors(rows: Array, present: Array | None) -> int:
+    """Return the number of sectors that copies around the L1 cache read.
 
-    Lanes that access the same word take turns, and each turn counts its own sectors. If all lanes of a warp access one
-    word, the assembler combines them into one access, except for floating-point numbers.
+    The lanes of a warp are served in groups of 8, and the sectors of each group count separately.
+    """
+    groups = rows.reshape(-1, _BYPASSING)
+    if present is None:
+        return count_sectors(groups)
+    active = present.reshape(-1, _BYPASSING)
+    some = active.any(axis=1)
+    # An inactive lane repeats the first active lane of its group, which adds no sector.
+    first = active.argmax(axis=1)[:, None]
+    groups = np.where(active, groups, np.take_along_axis(groups, first, axis=1))
+    return count_sectors(groups[some]) if some.any() else 0
+
+
+def count_atomic_sectors(rows: Array, present: Array | None, size: int) -> tuple[int, int]:
+    """Return the sectors of atomics of `size` bytes, and a second number of sectors.
+
+    Lanes that access the same word take turns, and each turn counts its own sectors. The second number is that of the
+    16-byte halves of the sectors for atomics of 8 bytes. For others, it is the number of sectors if complete warps,
+    whose lanes then all access one word, make one access.
     """
     words = rows >> 2
     order = np.argsort(words, axis=1, kind="stable")
     arranged = np.take_along_axis(words, order, axis=1)
     taking = np.ones(words.shape, np.bool_) if present is None else np.take_along_axis(present, order, axis=1)
-    together = (arranged[:, 0] == arranged[:, -1])[:, None]
     # A lane's turn is its index among the active lanes at its word; inactive lanes have no turn.
     start = np.ones(words.shape, np.bool_)
     start[:, 1:] = arranged[:, 1:] != arranged[:, :-1]
     taken = np.cumsum(taking, axis=1)
     before = np.where(start, taken - taking, 0)
     turn = taken - taking - np.maximum.accumulate(before, axis=1)
-    turn = np.where(together, 0, turn)
-    key = np.where(taking, (turn << 48) + (arranged >> 3), -1)
-    key = np.sort(key, axis=1)
+    sectors = _count_turns(turn, arranged >> 3, taking)
+    if size == 8:
+        return int(sectors.sum()), int(_count_turns(turn, arranged >> 2, taking).sum())
+    return int(sectors.sum()), int(np.where(taking.all(axis=1), 1, sectors).sum())
+
+
+def _count_turns(turn: Array, places: Array, taking: Array) -> Array:
+    """Return the number of distinct places per row, counted in each turn separately."""
+    key = np.sort(np.where(taking, (turn << 48) + places, -1), axis=1)
     distinct = key >= 0
     distinct[:, 1:] &= key[:, 1:] != key[:, :-1]
-    sectors = np.count_nonzero(distinct, axis=1)
-    alone = np.where(together[:, 0], np.count_nonzero(taking, axis=1), sectors)
-    return int(sectors.sum()), int(alone.sum())
+    counts: Array = np.count_nonzero(distinct, axis=1)
+    return counts

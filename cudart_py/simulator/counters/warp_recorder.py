@@ -15,6 +15,7 @@ from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import Observer
 from .banks import assign_wavefronts
 from .launch_counters import executed_instructions
+from .traits import traits_of
 
 if TYPE_CHECKING:
     from ..ptx.compiling.analysis.control_flow import Block
@@ -106,7 +107,7 @@ class WarpRecorder(Observer):
         if own is None or kind not in _OPERATIONS:
             return
         for positions, part in address.parts:
-            self._add_access(group, _OPERATIONS[kind], part, positions, offset, size, site, own)
+            self._add_access(group, kind, part, positions, offset, size, site, own)
 
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
         """Record the source lane of each lane."""
@@ -135,7 +136,7 @@ class WarpRecorder(Observer):
     def _add_access(
         self,
         group: Group,
-        operation: str,
+        kind: str,
         address: Address,
         positions: Array | None,
         offset: int,
@@ -158,9 +159,10 @@ class WarpRecorder(Observer):
         space = space if space == "const" else address.space.name
         wavefronts = None
         if space == "shared":
-            wavefronts = assign_wavefronts(addresses, addresses >= 0, size, atomic=operation == "atomic")
+            traits = traits_of(group.code, kind, site)
+            wavefronts = assign_wavefronts(addresses, addresses >= 0, size, traits.wavefronts)
         self.accesses.append(
-            RecordedAccess(self._file(site.file), site.line, operation, space, size, addresses, wavefronts)
+            RecordedAccess(self._file(site.file), site.line, _OPERATIONS[kind], space, size, addresses, wavefronts)
         )
 
     def _add_step(self, step: RecordedStep) -> None:

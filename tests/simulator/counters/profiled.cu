@@ -50,3 +50,14 @@ extern "C" __global__ void fetch_bytes(cudaTextureObject_t in, int* out) {
 extern "C" __global__ void fetch_of_two(cudaTextureObject_t one, cudaTextureObject_t other, float* out) {
     out[threadIdx.x] = tex2D<float>(threadIdx.x < 8 ? one : other, threadIdx.x, 0);
 }
+// All lanes of a warp update one address, and the assembler can tell.
+extern "C" __global__ void update_one(int* counts, unsigned long long* wide, float* sum, const int* at, int* out, int by) {
+    int lane = threadIdx.x;
+    __shared__ int least;
+    atomicAdd(wide, 1ull);
+    atomicAdd(wide, (unsigned long long)lane);
+    out[lane] = atomicAdd(counts, by) + atomicAdd(counts, lane) + atomicMax(counts, lane);
+    atomicXor(counts + at[blockIdx.x], lane);
+    atomicAdd(sum, 1.0f);
+    atomicMin(&least, lane);
+}

@@ -62,13 +62,25 @@ def test_operations_of_floating_point_count_for_the_lanes_whose_guard_holds_and_
 
 @pytest.mark.parametrize(
     ("words", "sectors"),
-    [([3], 1), ([0, 1], 16), ([0, 8], 32), ([*range(32)], 4), ([*range(0, 256, 8)], 32), ([0, 0, 0, 8], 24 + 8)],
+    [([3], 32), ([0, 1], 16), ([0, 8], 32), ([*range(32)], 4), ([*range(0, 256, 8)], 32), ([0, 0, 0, 8], 24 + 8)],
     ids=str,
 )
-def test_lanes_at_one_word_take_turns_unless_the_whole_warp_is_at_it(counted, words, sectors):
+def test_lanes_at_one_word_take_turns(counted, words, sectors):
     places = cuda.to_device(np.resize(np.array(words, np.int32), 32))
     metrics = counted("add_at", (1, 32), zeros(256, np.int32), places).metrics
     assert metrics[LD.replace("_ld", "_red").format("sectors")] == sectors
+
+
+@pytest.mark.parametrize(
+    ("lanes", "reductions", "atomics"), [(32, 1 + 32 + 1 + 32, 1 + 1 + 32), (20, 1 + 20 + 1 + 20, 1 + 20 + 20)]
+)
+def test_lanes_are_combined_as_the_assembler_does(counted, lanes, reductions, atomics):
+    """The machine code of ptxas 13 has REDUX or POPC for the atomics that count one sector."""
+    arguments = zeros(1, np.int32), zeros(1, np.uint64), zeros(1), zeros(1, np.int32), zeros(32, np.int32), 3
+    metrics = counted("update_one", (1, lanes), *arguments).metrics
+    red, atom = (metrics[LD.replace("_ld", f"_{kind}").format("sectors")] for kind in ("red", "atom"))
+    assert (red, atom) == (reductions, atomics)
+    assert metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == 1
 
 
 def test_a_generic_load_counts_where_each_lane_goes(counted):
@@ -84,11 +96,12 @@ def test_words_of_one_local_address_lie_side_by_side_over_the_lanes(counted, shi
 
 
 @pytest.mark.parametrize(("lanes", "requests", "sectors"), [(64, 2, 32), (7, 1, 4), (0, 0, 0)])
-def test_a_copy_to_shared_memory_loads_what_its_lanes_read_and_stores_all(counted, lanes, requests, sectors):
+def test_a_copy_to_shared_memory_loads_what_its_lanes_read_and_is_no_store(counted, lanes, requests, sectors):
     metrics = counted("copied", (1, 64), zeros(256), zeros(256), lanes).metrics
     assert (metrics[LD.format("requests")], metrics[LD.format("sectors")]) == (requests, sectors)
     assert metrics["smsp__sass_data_bytes_mem_global_op_ld.sum"] == 16 * lanes
-    assert metrics["smsp__inst_executed_op_shared_st.sum"] == 2
+    assert metrics["smsp__inst_executed_op_ldgsts.sum"] == requests
+    assert metrics["smsp__inst_executed_op_shared_st.sum"] == 0
 
 
 @pytest.mark.parametrize(("lanes_a_word", "requests"), [(1, 64), (2, 32), (32, 2), (64, 2), (None, 0)])
@@ -106,32 +119,33 @@ def image(dtype=np.float32):
 @pytest.mark.parametrize(
     ("filtered", "place", "step", "sectors"),
     [
-        ("point", (0.5, 0.5), (1, 0), 4),
+        ("point", (0.5, 0.5), (1, 0), 8),
         ("point", (0.5, 0.5), (0, 1), 32),
-        ("point", (0.5, 0.5), (0, 0), 1),
-        ("point", (4.5, 0.5), (1, 0), 5),
+        ("point", (0.5, 0.5), (0, 0), 8),
+        ("point", (6.5, 0.5), (1, 0), 8 + 4),
         ("point", (-40.5, 0.5), (1, 0), 0),
-        ("point", (-15.5, 0.5), (1, 0), 2),
-        ("linear", (1, 1), (1, 0), 2 * 5),
-        ("linear", (0, 0), (1, 0), 4),
-        ("linear", (1, 1), (0, 1), 33),
+        ("point", (-15.5, 0.5), (1, 0), 4),
+        ("linear", (1, 1), (1, 0), 2 * 12),
+        ("linear", (0, 0), (1, 0), 8 + 3),
+        ("linear", (1, 1), (0, 1), 8 * 5),
     ],
 )
 def test_a_texture_fetch_touches_the_sectors_of_its_texels(counted, filtered, place, step, sectors):
     with cuda.textures.Texture(image(), filter=filtered, address="border") as texture:
         launch = counted("fetch", (1, 32), texture, zeros(32), *place, *step)
-    assert launch.metrics[TEX.format("requests")] == 1
+    assert launch.metrics["smsp__inst_executed_op_texture.sum"] == 1
+    assert launch.metrics[TEX.format("requests")] == 8
     assert launch.metrics[TEX.format("sectors")] == sectors
     assert sum(line.metrics[TEX.format("sectors")] for line in launch.lines) == sectors
     assert launch.metrics[LD.format("requests")] == 0
 
 
-def test_texels_of_a_byte_share_a_sector_and_textures_are_counted_apart(counted):
+def test_each_four_lanes_touch_the_sectors_of_their_texels_and_textures_are_counted_apart(counted):
     sectors = TEX.format("sectors")
     with cuda.textures.Texture(image(np.uint8)) as texture:
-        assert counted("fetch_bytes", (1, 64), texture, zeros(64, np.int32)).metrics[sectors] == 2
+        assert counted("fetch_bytes", (1, 64), texture, zeros(64, np.int32)).metrics[sectors] == 16
     with cuda.textures.Texture(image()) as one, cuda.textures.Texture(image()) as other:
-        assert counted("fetch_of_two", (1, 32), one, other, zeros(32)).metrics[sectors] == 1 + 3
+        assert counted("fetch_of_two", (1, 32), one, other, zeros(32)).metrics[sectors] == 2 + 6
 
 
 def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, kernels, monkeypatch):

@@ -89,6 +89,7 @@ def _array_layout(handle: Any) -> dict[str, Any]:
         "cube": array.cube,
         "channels": array.channels,
         "dtype": array.dtype,
+        "tiled": bool(array.height) and not array.depth,
     }
 
 

@@ -17,6 +17,8 @@ Array = NDArray[Any]
 # The PTX types of the results of fetches by their NumPy types.
 _RESULTS = {"f4": "f32", "u4": "u32", "i4": "s32"}
 # The description of each geometry in error messages.
+# The bytes of one row in a tile.
+_TILE_BYTES = 16
 GEOMETRIES = {
     "1d": "one dimension",
     "2d": "two dimensions",
@@ -37,7 +39,8 @@ class Texture:
     `dtype` is a channel's NumPy type. `address_modes` holds wrap, clamp, mirror or border for each axis.
     `normalized_read` converts integers to numbers in [0, 1] or [-1, 1]. A `cube` has six layers for the faces, or six
     per layer if it is `layered`. `levels` are the levels of a mipmap, the first of which is this texture itself; a
-    fetch takes the nearest level, or with `blends_levels` two of them, after adding `level_bias` and clamping.
+    fetch takes the nearest level, or with `blends_levels` two of them, after adding `level_bias` and clamping. In
+    hardware, the memory of a `tiled` texture consists of tiles of two rows.
     """
 
     address: int
@@ -59,6 +62,7 @@ class Texture:
     blends_levels: bool = False
     level_bias: float = 0.0
     level_limits: tuple[float, float] = (0.0, 0.0)
+    tiled: bool = False
 
     @property
     def geometry(self) -> str:
@@ -188,6 +192,19 @@ def touched(texture: Texture, coordinates: Sequence[Array], *, gathers: bool = F
     offsets, rest = _places(texture, how, coordinates)
     beyond = rest[: how.corners] if how.has_border else (False,) * how.corners
     return np.stack([np.where(truth, -1, place) for truth, place in zip(beyond, offsets, strict=True)], 1)
+
+
+def offsets_in_tiles(texture: Texture, offsets: Array) -> Array:
+    """Return where hardware stores the bytes at some offsets in a texture; a negative offset stays as it is.
+
+    A 2-D CUDA array consists of sectors of 16 bytes of two rows, as measured on an H200.
+    """
+    if not texture.tiled:
+        return offsets
+    row, column = np.divmod(offsets, texture.pitch)
+    piece, byte = np.divmod(column, _TILE_BYTES)
+    pair = -(-texture.pitch // _TILE_BYTES) * (row // 2) + piece
+    return np.where(offsets < 0, offsets, (2 * pair + row % 2) * _TILE_BYTES + byte)
 
 
 def _places(

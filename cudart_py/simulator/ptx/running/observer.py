@@ -35,11 +35,12 @@ class BlockCount(NamedTuple):
 class AccessCount(NamedTuple):
     """The counts of an instruction's accesses to one space, taken by machine code and summed over the warps.
 
-    `kind` is as in `Observer.access`, or ldsm for ``ldmatrix``, and `times` counts the warps that made the access.
-    `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of
-    each warp, and for atomics the sectors with and without combined lanes. For shared memory they count the
-    wavefronts and the bank conflicts. For local memory, `first` counts the sectors. For constant memory, `second`
-    counts the distinct addresses. For textures, `first` counts the sectors of the texels.
+    `kind` is as in `Observer.access`, ldsm for ``ldmatrix``, or bypass for a copy around the L1 cache, and `times`
+    counts the warps that made the access. `first` and `second` depend on the space. For global memory they count the
+    sectors and the distinct addresses of each warp, and for atomics what `count_atomic_sectors` in
+    `cudart_py.simulator.counters.sectors` returns. For shared memory they count the wavefronts and the bank conflicts.
+    For local memory, `first` counts the sectors. For constant memory, `second` counts the distinct addresses. For
+    textures, `first` counts the sectors of the texels and `second` the groups of lanes that fetch together.
     """
 
     code: Code
@@ -282,6 +283,7 @@ class Observer:
         """Observe the lanes at `positions` of a group, which are about to fetch texels.
 
         `places` contains one row per lane: the offsets of its texels in global memory, or -1 if the border is read.
+        For a CUDA array, these are the offsets that the texels have in hardware.
         """
 
     def object_access(

@@ -124,7 +124,7 @@ def describe_object(launch: NativeLaunch, number: int) -> None:
 
 def _describe_texture(kernel: Kernel, texture: Texture, types: tuple[str, ...], words: Any) -> None:
     how = texture.sampling(types[1] == "s32", types[0])
-    counted = "counted" if "counters" in kernel.watch else ""
+    counted = ("tiled" if texture.tiled else "linear") if "counters" in kernel.watch else ""
     shift = kernel.sites.shift if "checks" in kernel.watch else ""
     words[ObjectWord.FETCH] = kernel.function(f"texture.{counted}.{shift}.{how.name}")
     extents, pitches = texture.measures

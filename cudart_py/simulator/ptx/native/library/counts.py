@@ -1,10 +1,11 @@
 """Count the sectors, wavefronts and conflicts of warps' accesses, with the same results as the NumPy engine's observer.
 
-``count.SPACE.access.WORDS(row, addresses, mask)`` adds an access of WORDS 32-bit words per lane (1 also stands for less
-than a word) to a row of counts, and ``count.SPACE.atomic.WORDS`` adds an atomic. The counts that `AccessCount` calls
-`first` and `second` depend only on the mask of lanes, on the distances of their addresses from the first lane's
-address, and on the offset of that address in its sector or bank. If all of these are the same as last time, the last
-counts are added again. A generic access has three rows of counts, for its lanes in global, shared and local memory.
+``count.SPACE.KIND.WORDS(row, addresses, mask)`` adds an access of WORDS 32-bit words per lane (1 also stands for less
+than a word) to a row of counts. The kind is load, store or atomic, or bypass for a copy around the L1 cache. The counts
+that `AccessCount` calls `first` and `second` depend only on the mask of lanes, on the distances of their addresses from
+the first lane's address, and on the offset of that address in its sector or bank. If all of these are the same as last
+time, the last counts are added again. A generic access has three rows of counts, for its lanes in global, shared and
+local memory.
 
 ``most.different(words, mask)`` returns the largest number of different words of shared memory in one bank, and
 ``most.all`` the largest number of lanes that access one bank; both are 0 for an empty mask. For wider accesses, `words`
@@ -14,6 +15,7 @@ are each lane's first words: if these share a bank, so do the others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -35,6 +37,9 @@ _IN_BANK = 3
 _SECTOR_SHIFT = 5
 _WORD_SHIFT = 2
 _BANKS = 32
+# A copy around the L1 cache is split into groups of 8 lanes. An atomic of 8 bytes has this number of words.
+_BYPASSING = 0xFF
+_DOUBLE = 2
 # The turn of an atomic is placed above the bits of a sector's number.
 _TURN_SHIFT = 48
 # In local memory, a sector holds the words of ``1 << _GROUP_SHIFT`` lanes.
@@ -62,7 +67,7 @@ def build_count(module: ir.Module, name: str) -> None:
         _add(b, row, b.word(row, Count.LAST_FIRST), b.word(row, Count.LAST_SECOND))
         b.ret_void()
     count: Callable[..., tuple[Value, Value]] = {"global": _global, "shared": _shared, "local": _local}[space]
-    one, other = count(b, addresses, mask, int(words), kind == "atomic")
+    one, other = count(b, addresses, mask, int(words), kind)
     b.store(distances, b.at(row, 8 * Count.DISTANCES), align=64)
     for word, value in (
         (Count.LAST_MASK, lanes),
@@ -80,50 +85,51 @@ def _add(b: Builder, row: Value, one: Value, other: Value) -> None:
         b.set_word(row, word, b.add(b.word(row, word), value))
 
 
-def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> None:
+def _by_window(b: Builder, kind: str, row: Value, given: Value, mask: Value) -> None:
     """Count the lanes whose addresses are in a window in the row of the window's space."""
     addresses = safe_addresses(b, given, mask)
     with when(b, b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW)), likely=True):
-        b.invoke(f"count.global.{way}", ir.VoidType(), row, addresses, mask)
+        b.invoke(f"count.global.{kind}", ir.VoidType(), row, addresses, mask)
         b.ret_void()
     for space, offsets, lanes in each_window(b, addresses, mask):
         if space in _GENERIC:
             place = b.at(row, _GENERIC.index(space) * _BYTES)
-            b.invoke(f"count.{space}.{way}", ir.VoidType(), place, offsets, lanes)
+            b.invoke(f"count.{space}.{kind}", ir.VoidType(), place, offsets, lanes)
     b.ret_void()
 
 
 # --- global and local memory
 
 
-def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
+def _global(b: Builder, addresses: Value, mask: Value, words: int, kind: str) -> tuple[Value, Value]:
     """Return the numbers of sectors and of different addresses.
 
-    For atomics, return the numbers of sectors with and without combined lanes.
+    For atomics, the second number is that of the 16-byte halves of sectors if an atomic has 8 bytes, and otherwise that
+    of the sectors if the lanes of complete warps are combined.
     """
     sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
-    if not atomic:
+    if kind == "bypass":
+        parts = [b.and_(mask, I32(_BYPASSING << first)) for first in range(0, LANES, _BYPASSING.bit_length())]
+        each = [_different(b, sectors, part) for part in parts]
+        return reduce(b.add, each), _different(b, addresses, mask)
+    if kind != "atomic":
         return _different(b, sectors, mask), _different(b, addresses, mask)
-    # Lanes that access the same word take turns, and each turn accesses its sectors again, unless all lanes access one
-    # word.
-    places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
-    together = b.bits(b.icmp_unsigned("==", places, b.splat(b.extract_element(places, I32(0)))))
+    # Lanes that access the same word take turns, and each turn accesses its sectors again.
     turns = Spilled(b, b.const(I64, 0))
-    with when(b, b.icmp_unsigned("!=", together, I32(_ALL))):
 
-        def turn(lane: Value, alike: Value) -> None:
-            before = b.and_(alike, b.sub(b.shl(I32(1), lane), I32(1)))
-            turns.put(lane, b.zext(b.ones(before), I64))
+    def turn(lane: Value, alike: Value) -> None:
+        before = b.and_(alike, b.sub(b.shl(I32(1), lane), I32(1)))
+        turns.put(lane, b.zext(b.ones(before), I64))
 
-        _each_alike(b, places, mask, turn)
+    _each_alike(b, b.lshr(addresses, b.const(I64, _WORD_SHIFT)), mask, turn)
     taken = b.shl(turns.whole, b.const(I64, _TURN_SHIFT))
     different = _different(b, b.or_(sectors, taken), mask)
-    # Uncombined lanes at one word take turns.
-    apart = b.icmp_unsigned("!=", together, I32(_ALL))
-    return different, b.select(apart, different, b.zext(b.ones(mask), I64))
+    if words == _DOUBLE:
+        return different, _different(b, b.or_(b.lshr(addresses, b.const(I64, _SECTOR_SHIFT - 1)), taken), mask)
+    return different, b.select(b.icmp_unsigned("==", mask, I32(_ALL)), I64(1), different)
 
 
-def _local(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
+def _local(b: Builder, addresses: Value, mask: Value, words: int, kind: str) -> tuple[Value, Value]:
     """Return the number of sectors of local memory, in which the lanes' words at one address are adjacent."""
     # A lane has much less than 2^32 bytes of local memory.
     own = b.and_(b.trunc(addresses, vector(I32)), b.const(I32, 0xFFFFFFFC))
@@ -162,24 +168,20 @@ def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Val
 # --- shared memory
 
 
-def _shared(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
+def _shared(b: Builder, addresses: Value, mask: Value, words: int, kind: str) -> tuple[Value, Value]:
     """Return the number of wavefronts and of bank conflicts; see `cudart_py.simulator.counters.banks`."""
     places = b.lshr(addresses, b.const(I32, _WORD_SHIFT))
-    if atomic or words == 1:
-        most = _most(b, places, mask, distinct=not atomic)
-        return most, b.sub(most, I64(1))
-    joined = _joins(b, places, mask)
-    wavefronts: Value = I64(0)
-    conflicts: Value = I64(0)
     lanes = LANES // words
-    for side in range(0, LANES, 2 * lanes):
-        low, both = (b.and_(mask, I32(((1 << count) - 1) << side)) for count in (lanes, 2 * lanes))
-        high = b.xor(both, low)
-        parts = [_most(b, places, part, distinct=True) for part in (low, high, both)]
-        beyond = [b.select(b.icmp_unsigned("==", part, I64(0)), part, b.sub(part, I64(1))) for part in parts]
-        wavefronts = b.add(wavefronts, b.select(joined, parts[2], b.add(parts[0], parts[1])))
-        conflicts = b.add(conflicts, b.select(joined, beyond[2], b.add(beyond[0], beyond[1])))
-    return wavefronts, conflicts
+    parts = [b.and_(mask, I32(((1 << lanes) - 1) << first)) for first in range(0, LANES, lanes)]
+    most = [_most(b, places, part, distinct=kind != "atomic") for part in parts]
+    if kind == "load" and words > 1:
+        joined = _joins(b, places, mask)
+        for low in range(0, words, 2):
+            together = _most(b, places, b.or_(parts[low], parts[low + 1]), distinct=True)
+            most[low] = b.select(joined, together, most[low])
+            most[low + 1] = b.select(joined, I64(0), most[low + 1])
+    beyond = [b.select(b.icmp_unsigned("==", one, I64(0)), one, b.sub(one, I64(1))) for one in most]
+    return reduce(b.add, most), reduce(b.add, beyond)
 
 
 def _joins(b: Builder, places: Value, mask: Value) -> Value:

@@ -4,8 +4,9 @@
 handle. `coordinates` points to one vector of 32-bit words per coordinate, and `results` to one per channel.
 
 ``texture.COUNTED.SHIFT.SAMPLING(context, mask, site, object, coordinates, results, row)`` fetches for lanes from one
-texture. Unless `COUNTED` is empty, it adds the fetch to the row of counts that `row` points to. Unless `SHIFT` is
-empty, the checks examine the reads of the texels; `SHIFT` is as in `checks`. `SAMPLING` is the name of a `Sampling`.
+texture. Unless `COUNTED` is empty, it adds the fetch to the row of counts that `row` points to, for memory that
+hardware keeps in tiles (tiled) or in order (linear). Unless `SHIFT` is empty, the checks examine the reads of the
+texels; `SHIFT` is as in `checks`. `SAMPLING` is the name of a `Sampling`.
 The function is compiled when a launch first meets a texture of that kind.
 
 ``surface.load.GEOMETRY.SIZE.COUNT.BOUNDARY(context, mask, site, handles, coordinates, elements)`` loads `COUNT`
@@ -24,7 +25,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.images import surfaces
-from ...instructions.images.textures import CHANNELS, Sampling, filtered, located, sampling_of
+from ...instructions.images.textures import CHANNELS, Sampling, filtered, group_size, located, sampling_of
 from ...instructions.values import Value as Number
 from ...instructions.values import value_type
 from ..layout import LANES, Context, Count, HostCall, ObjectWord
@@ -48,6 +49,7 @@ Value = Any
 
 _CHANNELS = 4
 _SECTOR_SHIFT = 5
+_TILE_SHIFT = 4
 # The number of words that describe the extent of a surface.
 _EXTENTS = 5
 _VECTOR_BYTES = 4 * LANES
@@ -120,7 +122,11 @@ def build_texture(module: ir.Module, name: str) -> None:
     start = b.splat(b.word(texture, ObjectWord.ADDRESS))
     places = [b.add(start, offset) for offset in offsets]
     if counted:
-        _count(b, row, places, readers)
+        sectors = [b.lshr(place, b.const(I64, _SECTOR_SHIFT)) for place in places]
+        if counted == "tiled":
+            pitch = b.splat(b.word(texture, ObjectWord.PITCH))
+            sectors = [_tile(b, offset, pitch) for offset in offsets]
+        _count(b, row, sectors, readers, lanes, group_size(how.geometry, how.filter == "index"))
     if shift:
         check = f"check.fetch.plain.global.{how.channel[1]}.{how.channels}.{shift}"
         for place, reading in zip(places, readers, strict=True):
@@ -168,23 +174,33 @@ def _texels(b: Builder, how: Sampling, addresses: list[Value]) -> list[Number]:
     return [Number(b, value_type(kind), b.as_type(row.whole, lane_type(kind))) for row in found]
 
 
-def _count(b: Builder, row: Value, places: list[Value], readers: list[Value]) -> None:
-    """Add a request and the sectors of its texels to a row of counts."""
+def _tile(b: Builder, offset: Value, pitch: Value) -> Value:
+    """Return the number of the sector that has a byte of a tiled texture; see `offsets_in_tiles`."""
+    row = b.udiv(offset, pitch)
+    column = b.sub(offset, b.mul(row, pitch))
+    pieces = b.lshr(b.add(pitch, b.const(I64, 15)), b.const(I64, _TILE_SHIFT))
+    return b.add(b.mul(b.lshr(row, b.const(I64, 1)), pieces), b.lshr(column, b.const(I64, _TILE_SHIFT)))
+
+
+def _count(b: Builder, row: Value, sectors: list[Value], readers: list[Value], lanes: Value, size: int) -> None:
+    """Add a fetch to a row of counts: the sectors of its texels for each group of lanes, and the groups."""
     known = b.alloca(I64)
     b.store(I64(0), known)
-    sectors = [b.lshr(place, b.const(I64, _SECTOR_SHIFT)) for place in places]
 
     def look(corner: int, lane: Value) -> None:
         sector = b.splat(b.extract_element(sectors[corner], lane))
+        group = b.shl(I32((1 << size) - 1), b.and_(lane, I32(-size)))
         alike = [b.bits(b.icmp_unsigned("==", sectors[other], sector)) for other in range(corner + 1)]
-        earlier = [b.and_(one, mask) for one, mask in zip(alike, readers, strict=False)]
+        earlier = [b.and_(one, b.and_(mask, group)) for one, mask in zip(alike, readers, strict=False)]
         earlier[corner] = b.and_(earlier[corner], b.sub(b.shl(I32(1), lane), I32(1)))
         is_new = b.icmp_unsigned("==", reduce(b.or_, earlier), I32(0))
         b.store(b.add(b.load(known, typ=I64), b.zext(is_new, I64)), known)
 
     for corner, mask in enumerate(readers):
         each_active(b, mask, partial(look, corner))
-    for word, count in ((Count.TIMES, I64(1)), (Count.FIRST, b.load(known, typ=I64))):
+    parts = [b.and_(lanes, I32(((1 << size) - 1) << first)) for first in range(0, LANES, size)]
+    groups = reduce(b.add, [b.zext(b.icmp_unsigned("!=", part, I32(0)), I64) for part in parts])
+    for word, count in ((Count.TIMES, I64(1)), (Count.FIRST, b.load(known, typ=I64)), (Count.SECOND, groups)):
         b.set_word(row, word, b.add(b.word(row, word), count))
 
 

@@ -32,6 +32,8 @@ _SPACES = {
     "local": ("local",),
     "generic": ("global", "shared", "local"),
 }
+# The kinds of counts in `library.counts`. Passes over the rows of matrices don't merge, as those of stores.
+_KINDS = {"ld": "load", "bypass": "bypass", "st": "store", "ldsm": "store", "atom": "atomic", "red": "atomic"}
 
 
 class Counting:
@@ -56,10 +58,14 @@ class Counting:
         spaces = _SPACES.get(space)
         if spaces is None:
             return
+        form = form_of(self._sites.sites[site].instruction)
+        if form.row.access == "cp":
+            if kind == "st":
+                return  # in hardware, the copies' writes to shared memory have counters of their own
+            kind = "bypass" if "cg" in form.words else kind
         row = self._sites.count(site, kind, spaces, size)
-        way = "atomic" if kind in ("atom", "red") else "access"
         # Constants are read from global memory.
-        name = f"count.{'global' if space == 'const' else space}.{way}.{max(1, size // _WORD)}"
+        name = f"count.{'global' if space == 'const' else space}.{_KINDS[kind]}.{max(1, size // _WORD)}"
         b.invoke(name, ir.VoidType(), b.at(self._accesses, _COUNT_BYTES * row), address, mask)
 
     def row(self, site: int, kind: str, space: str) -> Value:

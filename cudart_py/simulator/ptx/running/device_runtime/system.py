@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...compiling.opcode_table.opcodes import form_of
 from ...operations.mipmaps import by_levels, level_of
 from ...operations.surfaces import locate
-from ...operations.textures import GEOMETRIES, Texture, gather, sample, touched
+from ...operations.textures import GEOMETRIES, Texture, gather, offsets_in_tiles, sample, touched
 from ..specials import coordinates
 from .printf import Format
 from .runtime import RuntimeCalls
@@ -182,7 +182,8 @@ class System:
             start = texture.address - memory.base
             if self._state.observer is not None:
                 read = touched(texture, place, gathers=component is not None)
-                texels = np.where(read < 0, read, read + start)
+                stored = offsets_in_tiles(texture, read)
+                texels = np.where(stored < 0, stored, stored + start)
                 self._state.observer.texture(lanes.group, lanes.places, texels, lanes.site)
                 for corner in read.T:
                     self._observe(lanes, texture.address + corner, corner >= 0, texture.texel)
