@@ -10,22 +10,23 @@ On the simulator, which checks results and counts operations but does not measur
     ───────────────────────────────────────────────────────────────────────────────
     plain loads                5,200       21,388       40,800        59,969  right
     __ldg                      5,200       21,388       40,800        59,969  right
-    texture                    5,200       21,388       40,800        46,088  right
+    texture                   10,400       25,076       40,800        46,088  right
     plain, 8 x 4 warps         5,200       11,628       10,200        61,135  right
-    texture, 8 x 4 warps       5,200       11,628       10,200        47,424  right
+    texture, 8 x 4 warps      10,400       24,561       40,800        47,424  right
     shared memory             10,944       12,822       14,892       176,686  right
     filter: plain loads       30,723       46,473       51,200       139,066  right
-    filter: texture           12,699       15,015       17,325        47,424  right
+    filter: texture           30,723       40,692       57,500        47,424  right
     The columns show the memory sectors that loads or texture fetches touch at each
     angle, and the instructions at 30°.
     A warp whose pixels form a row reads a slanted line of the source: at 90°, it
     reads from 32 different rows. A warp with 8 x 4 pixels reads a patch, which
     spans only a few sectors at any angle. So 2-D locality comes from the
-    arrangement of a warp's pixels, for plain loads and textures alike: both touch
-    the same sectors and go through the same L1 cache. __ldg behaves like a plain
-    load, but promises that nothing modifies the data while the kernel runs. On an
-    H200, a texture is faster than plain loads only for rows of pixels at 90°. With
-    patches, plain loads are faster at every angle.
+    arrangement of a warp's pixels. Plain loads and textures go through the same L1
+    cache, but the texture unit reads the texels of four lanes at a time, and
+    patches do not reduce its sectors. __ldg behaves like a plain load, but promises
+    that nothing modifies the data while the kernel runs. On an H200, a texture is
+    faster than plain loads only for rows of pixels at 90°. With patches, plain
+    loads are faster at every angle.
     A block that copies its part of the source to shared memory reads contiguous
     parts of rows at any angle. But it reads more texels than it has pixels and
     executes three times as many instructions. On an H200, this variant is the
@@ -228,10 +229,10 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
         columns,
         "A warp whose pixels form a row reads a slanted line of the source: at 90°, it reads from 32 different rows. A "
         "warp with 8 x 4 pixels reads a patch, which spans only a few sectors at any angle. So 2-D locality comes from "
-        "the arrangement of a warp's pixels, for plain loads and textures alike: both touch the same sectors and go "
-        "through the same L1 cache. __ldg behaves like a plain load, but promises that nothing modifies the data while "
-        "the kernel runs. On an H200, a texture is faster than plain loads only for rows of pixels at 90°. With "
-        "patches, plain loads are faster at every angle.",
+        "the arrangement of a warp's pixels. Plain loads and textures go through the same L1 cache, but the texture "
+        "unit reads the texels of four lanes at a time, and patches do not reduce its sectors. __ldg behaves like a "
+        "plain load, but promises that nothing modifies the data while the kernel runs. On an H200, a texture is "
+        "faster than plain loads only for rows of pixels at 90°. With patches, plain loads are faster at every angle.",
         "A block that copies its part of the source to shared memory reads contiguous parts of rows at any angle. But "
         "it reads more texels than it has pixels and executes three times as many instructions. On an H200, this "
         "variant is the slowest.",

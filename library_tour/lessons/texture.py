@@ -54,8 +54,9 @@ LESSON = Lesson(
     "of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, a row of output "
     "pixels comes from a slanted line of the source: at 90°, the 32 pixels of a warp come from 32 different rows. A "
     "patch of 8 x 4 pixels comes from a patch of the source, whatever the angle, and a patch spans only a few sectors. "
-    "This is 2-D locality. It reduces the number of sectors for plain loads and textures alike, and both go through "
-    "the same L1 cache.\n\n"
+    "This is 2-D locality. It reduces the number of sectors for plain loads. The texture unit reads texels for four "
+    "threads at a time, and counts the sectors of each four separately. At 90°, these are four sectors whatever the "
+    "shape of the patch. Plain loads and textures go through the same L1 cache.\n\n"
     "A fetch through a **texture object** also goes through the texture unit, which does arithmetic. This unit handles "
     "positions outside the image, and it can return the weighted mean of the four nearest texels in a single fetch. "
     "Its weights have 8 bits, which is enough for pictures but not for every computation.\n\n"
@@ -91,7 +92,8 @@ LESSON = Lesson(
         Step(
             name="texture, 8 x 4 warps",
             shows=["for_each_pixel", "rotate_texture"],
-            text="The texture kernel with the same block shape. It touches the same sectors as the plain loads.",
+            text="The texture kernel with the same block shape. At 90°, the number of sectors does not change, because "
+            "each four adjacent pixels of a row still come from four rows of the source.",
             compared_with="texture",
         ),
         Step(
@@ -113,8 +115,9 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Without a GPU, compare the numbers of sectors at 90°. Warps that compute patches of 8 x 4 pixels touch a "
-        "quarter as many sectors as warps that compute rows. Plain loads and texture fetches touch the same number.",
+        "Without a GPU, compare the numbers of sectors at 90°. With plain loads, warps that compute patches of 8 x 4 "
+        "pixels touch a quarter as many sectors as warps that compute rows. With texture fetches, the number is the "
+        "same for both.",
         "On the H200 at 90°, plain loads reach 1,926 GB/s with rows and 3,352 GB/s with patches. The texture reaches "
         "2,902 and 2,944 GB/s. So patches help plain loads more than they help a texture.",
         "With shared memory, the number of sectors depends least on the angle, but the kernel executes three times as "
