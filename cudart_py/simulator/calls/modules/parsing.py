@@ -27,6 +27,7 @@ _FIXED_LIMITS = {
 # Comments in JSON: the folder in which the source was compiled; and a list of the source's name, its text, and the line
 # that compiled it, if it is not a file.
 _FOLDER = re.compile(r"^// cudart-py: folder (\".*\")\s*$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^\s*\.\w", re.MULTILINE)
 _SOURCE = re.compile(r"^// cudart-py: source (\[.*\])\s*$", re.MULTILINE)
 
 
@@ -53,6 +54,9 @@ def parse(text: str, *, relocatable: bool = False) -> ptx.Module:
 
     Functions and variables of `relocatable` code may be defined elsewhere.
     """
+    if not _DIRECTIVE.search(text):
+        put_report("the image is neither PTX, a fatbin nor a cubin")
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_IMAGE)
     try:
         if ".version" not in text:
             raise ptx.PtxError("the image is not PTX: it has no .version")
