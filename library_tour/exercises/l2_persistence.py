@@ -14,7 +14,7 @@ import cudart_py as cuda
 def run_persisting(
     work: Callable[[], object], array: cuda.DeviceArray, stream: cuda.Stream, device: cuda.Device, requested: int
 ) -> None:
-    """Set `requested` bytes of L2 aside, call `work`, which queues launches in the stream, and restore all settings."""
+    """Set up to `requested` bytes of L2 aside, call `work`, which queues launches, and restore all settings."""
     device.limits.persisting_l2_cache_size = requested
     with stream.access_policy(array, hit_ratio=1.0, hit="persisting"):
         work()

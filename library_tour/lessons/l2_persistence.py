@@ -55,6 +55,12 @@ class Work:
         self.set_aside = self._device.limits.persisting_l2_cache_size
 
 
+def set_aside(device: cuda.Device, size: int) -> int:
+    """Set a number of bytes aside, and return the number to which the driver has rounded it up."""
+    device.limits.persisting_l2_cache_size = size
+    return device.limits.persisting_l2_cache_size
+
+
 def failing() -> None:
     """Raise an error instead of queueing work."""
     raise ZeroDivisionError
@@ -64,9 +70,11 @@ def check(answer: ModuleType) -> Iterator[Check]:
     """Use arrays that fit and arrays that do not; check the settings during the work and after it."""
     device = cuda.current_device()
     limits = device.limits
-    limits.persisting_l2_cache_size = BEFORE
+    before = set_aside(device, BEFORE)
     stream = cuda.Stream(non_blocking=True)
     for nbytes, requested in CASES:
+        wanted = set_aside(device, min(requested, device.properties.max_persisting_l2_cache_size))
+        limits.persisting_l2_cache_size = before
         array = cuda.empty(nbytes, np.uint8)
         device.synchronize()
         work, watched = Work(array, stream, device), Watched(device, stream)
@@ -79,18 +87,16 @@ def check(answer: ModuleType) -> Iterator[Check]:
         best = min(1.0, work.set_aside / nbytes)
         detail = f"It is {ratio:.4g}; {work.set_aside / MEBI:.4g} MiB are set aside."
         yield Check(f"{case}: the hit ratio lets as much persist as fits", ENOUGH * best <= ratio <= best, detail)
-        most = min(requested, device.properties.max_persisting_l2_cache_size)
-        yield Check(f"{case}: the requested size is set aside during the work", work.set_aside == most)
+        yield Check(f"{case}: the requested size is set aside during the work", work.set_aside == wanted)
         yield Check(f"{case}: its lines are reset when the work is done", watched.resets[-1:] == [True])
         detail = f"It is {limits.persisting_l2_cache_size:,} bytes."
-        yield Check(f"{case}: the size set aside is restored", limits.persisting_l2_cache_size == BEFORE, detail)
-        limits.persisting_l2_cache_size = BEFORE
+        yield Check(f"{case}: the size set aside is restored", limits.persisting_l2_cache_size == before, detail)
     watched = Watched(device, stream)
     call = (failing, array, stream, watched, MEBI // 2)
     yield refusal(
         "an error raised by the work reaches the caller", ZeroDivisionError, lambda: answer.run_persisting(*call)
     )
-    undone = bool(watched.resets) and limits.persisting_l2_cache_size == BEFORE and policy_of(stream) is None
+    undone = bool(watched.resets) and limits.persisting_l2_cache_size == before and policy_of(stream) is None
     yield Check("after an error everything is undone", undone)
     stream.close()
 
@@ -165,16 +171,18 @@ LESSON = Lesson(
         "from the tuned ratio (4,523 GB/s).",
     ],
     exercise=Exercise(
-        task="Write `run_persisting(work, array, stream, device, requested)`. It sets aside `requested` bytes of L2. "
-        "Under a policy that lets the array persist, it then calls `work()`, which queues launches in the stream. As "
-        "much of the array as fits should persist, and no more. A device may set aside less than requested. "
-        "Afterwards, everything must be as it was, even if `work` raises an error: no policy, no persisting lines, and "
-        "the old size set aside. Do not reset the lines while the work is still running.",
+        task="Write `run_persisting(work, array, stream, device, requested)`. It sets aside `requested` bytes of L2, "
+        "or as many as the device allows. Under a policy that lets the array persist, it then calls `work()`, which "
+        "queues launches in the stream. As much of the array as fits should persist, and no more. Afterwards, "
+        "everything must be as it was, even if `work` raises an error: no policy, no persisting lines, and the old "
+        "size set aside. Do not reset the lines while the work is still running.",
         hints=[
             "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
             "`finally`?",
-            "Read `device.limits.persisting_l2_cache_size` before you set it, and again afterwards. What share of the "
-            "array is that?",
+            "`device.properties.max_persisting_l2_cache_size` is the most that the device allows; for more, the driver "
+            "returns an error.",
+            "Read `device.limits.persisting_l2_cache_size` before you set it, and again afterwards, since the driver "
+            "rounds up. What share of the array is that?",
             "When `work` returns, its launches are only queued. Wait for the stream before you reset the lines.",
         ],
         answer="The hit ratio is the size actually set aside divided by the size of the array, but at most 1. The "

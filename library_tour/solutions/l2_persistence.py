@@ -10,10 +10,10 @@ import cudart_py as cuda
 def run_persisting(
     work: Callable[[], object], array: cuda.DeviceArray, stream: cuda.Stream, device: cuda.Device, requested: int
 ) -> None:
-    """Set `requested` bytes of L2 aside, call `work`, which queues launches in the stream, and restore all settings."""
+    """Set up to `requested` bytes of L2 aside, call `work`, which queues launches, and restore all settings."""
     before = device.limits.persisting_l2_cache_size
-    device.limits.persisting_l2_cache_size = requested
-    # The device may set aside less than was requested.
+    device.limits.persisting_l2_cache_size = min(requested, device.properties.max_persisting_l2_cache_size)
+    # The driver rounds the size up.
     set_aside = device.limits.persisting_l2_cache_size
     try:
         with stream.access_policy(array, hit_ratio=min(1.0, set_aside / array.nbytes), hit="persisting"):

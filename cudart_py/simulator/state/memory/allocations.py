@@ -109,7 +109,7 @@ class Allocation:
         self.context = context
         self.device = context.device if device is None else device
         self.flags = flags
-        # What CU_POINTER_ATTRIBUTE_SYNC_MEMOPS returns; it has no effect.
+        # The value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which has no effect.
         self.sync_memops = kind == MANAGED
         # The object that keeps registered memory alive, if the caller passed an object and not only an address.
         self.held: Any = None
