@@ -179,10 +179,9 @@ LESSON = Lesson(
         hints=[
             "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
             "`finally`?",
-            "`device.properties.max_persisting_l2_cache_size` is the most that the device allows; for more, the driver "
-            "returns an error.",
-            "Read `device.limits.persisting_l2_cache_size` before you set it, and again afterwards, since the driver "
-            "rounds up. What share of the array is that?",
+            "Set at most `device.properties.max_persisting_l2_cache_size`, and read "
+            "`device.limits.persisting_l2_cache_size` before and after that, since the driver rounds up. What share of "
+            "the array is set aside?",
             "When `work` returns, its launches are only queued. Wait for the stream before you reset the lines.",
         ],
         answer="The hit ratio is the size actually set aside divided by the size of the array, but at most 1. The "

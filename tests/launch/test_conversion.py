@@ -78,9 +78,9 @@ def test_what_is_not_a_number_is_refused_for_a_handle_with_the_objects_that_have
         TypeError, match=r"argument 0 of handle .*textures\.Texture.*textures\.Surface.*graphs\.Condition"
     ):
         kernels["handle"][1, 1](make(), cuda.zeros(1, np.int64))
-    with pytest.raises(TypeError, match=r"integer, not [^;]*$"):
+    with pytest.raises(TypeError, match="argument 0 of integer .* takes an integer, not "):
         kernels["integer"][1, 1](make(), cuda.zeros(1, np.int64))
-    with pytest.raises(TypeError, match=r"integer, not the float 1\.5$"):
+    with pytest.raises(TypeError, match=r"argument 0 of handle .* takes an integer, not the float 1\.5\b"):
         kernels["handle"][1, 1](1.5, cuda.zeros(1, np.int64))
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..ptx.running.groups import Group
     from ..ptx.syntax.instructions import Instruction
 
+# The member mask of a whole warp.
+_ALL = 0xFFFFFFFF
+
 
 class _Place:
     """The location of a barrier: its instruction, and the basic block that it ends, in its call stack.
@@ -94,20 +97,19 @@ def _stack(group: Group) -> Stack:
     return [*calls, (group.code, group.pc)]
 
 
-def outside_mask(group: Group, block: Block) -> int:
-    """Return the position of a lane that executes an instruction whose member mask omits it, or -1."""
+def member_masks(group: Group, block: Block) -> Any:
+    """Return the member mask with which each lane begins a block, or one for all lanes; None if there is none."""
     operand = block.mask
     if isinstance(operand, Immediate):
-        if operand.value & 0xFFFFFFFF == 0xFFFFFFFF:
-            return -1
-        mask: Any = np.uint32(operand.value & 0xFFFFFFFF)
-    elif isinstance(operand, Register):
-        value = group.resolve(group.code.slot(operand.name))
-        if value is None:
-            return -1
-        mask = value.view(np.uint32)
-    else:
+        return np.uint32(operand.value & _ALL)
+    value = group.resolve(group.code.slot(operand.name)) if isinstance(operand, Register) else None
+    return None if value is None else value.view(np.uint32)
+
+
+def outside_mask(group: Group, masks: Any) -> int:
+    """Return the position of a lane that executes an instruction whose member mask omits it, or -1."""
+    if masks is None or (np.ndim(masks) == 0 and masks == _ALL):
         return -1
     lane = (group.lane_numbers % group.chunk.threads % 32).astype(np.uint32)
-    outside = np.flatnonzero((mask >> lane) & np.uint32(1) == 0)
+    outside = np.flatnonzero((masks >> lane) & np.uint32(1) == 0)
     return int(outside[0]) if len(outside) else -1

@@ -20,7 +20,7 @@ from ..state.memory.records.record_limit import limit
 from ..state.memory.records.shadow import MOST_THREADS
 from .accesses import MemoryAccess
 from .chunk_records import ChunkRecords, records_of
-from .divergence import outside_mask
+from .divergence import member_masks, outside_mask
 from .launch_findings import Heard, LaunchFindings
 from .memory_checks import MemoryChecks
 from .native_records import NativeRecords
@@ -160,11 +160,12 @@ class LaunchChecks(Observer):
     def block(self, group: Group, block: Block) -> None:
         """Check member masks, and look for lanes that pass a barrier at which others of their thread block wait."""
         if block.converges:
-            position = outside_mask(group, block)
+            masks = member_masks(group, block)
+            position = outside_mask(group, masks)
             if position >= 0:
                 self.outside(group, block.first, position)
             if self._racing and block.first is not None:
-                self._races.order(group.chunk).warp_together(group, self._races.tick(block.first))
+                self._races.order(group.chunk).warp_together(group, masks, self._races.tick(block.first))
         records: ChunkRecords | None = group.chunk.notes
         divergence = records.divergence if records is not None else None
         if divergence is not None and divergence.some:

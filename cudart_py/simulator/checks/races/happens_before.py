@@ -158,11 +158,15 @@ class HappensBefore:
                 times[lanes] = latest[blocks]
         self._pass_on(lanes)
 
-    def warp_together(self, group: Group, now: int) -> None:
-        """Record that an instruction has synchronised the lanes of a group that are in the same warp."""
+    def warp_together(self, group: Group, masks: Any, now: int) -> None:
+        """Record that an instruction has synchronised the lanes of each warp: a group, and those that `masks` names.
+
+        The latter have arrived at another copy of the instruction, on another side of a branch. `masks` has the member
+        mask of each lane of the group, or is one for all of them, or None.
+        """
         if self._converged is None:
             self._converged = np.zeros(len(self._lanes), np.int64)
-        lanes = group.lane_numbers
+        lanes = self._with_members(group, masks)
         warps = self._warp_of_lane[lanes]
         self._converged[lanes] = now
         for times in (self._acquired, self._waited):
@@ -171,6 +175,17 @@ class HappensBefore:
                 np.maximum.at(latest, warps, times[lanes])
                 times[lanes] = latest[warps]
         self._pass_on(lanes)
+
+    def _with_members(self, group: Group, masks: Any) -> Array:
+        """Return the lanes of a group, and those of the same warps that their member masks name."""
+        if masks is None or group.n == len(self._lanes):
+            return group.lane_numbers
+        named = np.zeros(int(self._warp_of_lane[-1]) + 1, np.uint32)
+        np.bitwise_or.at(named, self._warp_of_lane[group.lane_numbers], masks)
+        lanes = (np.arange(len(self._lanes)) % group.chunk.threads % 32).astype(np.uint32)
+        inside = named[self._warp_of_lane] >> lanes & np.uint32(1)
+        inside[group.lane_numbers] = 1
+        return np.flatnonzero(inside)
 
     def fence(self, group: Group, now: int, scope: str) -> None:
         """Record a fence whose scope is the block ("cta") or the whole device ("gpu")."""
