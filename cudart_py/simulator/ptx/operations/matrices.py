@@ -139,7 +139,7 @@ def lines(fragment: Fragment, by_columns: bool) -> tuple[Array, Array]:
 
 
 class RowPiece(NamedTuple):
-    """What the lanes access in rows with ``ldmatrix`` or ``stmatrix``: `size` bytes from byte `within` of a register.
+    """A piece of the rows that ``ldmatrix`` or ``stmatrix`` accesses: `size` bytes from byte `within` of a register.
 
     Each lane's piece is `offsets` bytes after the beginning of the row whose address one of `lanes` gives.
     """

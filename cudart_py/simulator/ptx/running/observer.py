@@ -54,7 +54,7 @@ class AccessCount(NamedTuple):
 
 
 class Apart(IntEnum):
-    """How far apart two threads are, from near to far: lanes of one warp, warps of one block, or different blocks.
+    """The distance of two threads, from near to far: lanes of one warp, warps of one block, or different blocks.
 
     Several threads may read a piece of memory, or update it with atomics, without being ordered. Both engines record
     the last of these accesses, and how far the farthest of the others is from its thread. Machine code stores the
