@@ -386,3 +386,11 @@ KERNEL stored_in_part(int* x, int* out)
     if (index() == LAST) *(long long*)x = 7;
     out[index()] = 1;
 }
+
+// The last block has counted last, before one of its threads counts with block scope.
+KERNEL counted_by_all_then_in_block(int* x, int* out)
+{
+    atomicAdd(x, 1);
+    if (index() == LAST) atomicAdd_block(x, 1);
+    out[index()] = 1;
+}

@@ -17,6 +17,7 @@ NAMES = re.findall(r"^KERNEL (\w+)", SOURCE, re.MULTILINE)
 # Kernels in which the write is ordered after the reads of all other threads in its warp, or in its block.
 WARP = {"after_a_barrier_of_the_warp", "of_a_matrix", "read_earlier_by_another_warp"}
 BLOCK = {
+    "counted_by_all_then_in_block",
     "after_a_barrier_of_the_block",
     "stored_by_all_after_a_barrier_of_the_block",
     "stored_before_an_atomic_of_the_thread",

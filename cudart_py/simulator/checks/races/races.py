@@ -271,12 +271,12 @@ class Races:
         # A later atomic of the same block does not widen the scope of an earlier access with block scope.
         records = records | np.where(recent & ~others, before & BLOCK_SCOPE, 0)
         if (recent & others).any():
-            history.set_aside(self, "write", index, np.where(recent & others, before, 0))
+            _set_some_aside(self, history, index, before, recent & others)
         history.writes[index] = records
         left = history.writes[index]
         lost = _of_other_blocks(chunk, left, records)
         if lost.any():
-            history.set_aside(self, "write", index, np.where(lost, records, 0))
+            _set_some_aside(self, history, index, records, lost)
         if footprint.access.values and lost.any():
             # Blocks may store equal values.
             lost &= np.isin(index, index[collisions(footprint, footprint.access.values)[0]])
@@ -444,6 +444,13 @@ class Races:
                 ordered |= near & order.released(local, when[some], acquired[some], "cta")
             result[some] = ordered
         return result
+
+
+def _set_some_aside(work: Races, history: History, index: Any, records: Array, some: Array) -> None:
+    """Set the records of some pieces of writes aside; the others, which may be of the same pieces, change nothing."""
+    if isinstance(index, slice):
+        index = np.arange(index.start, index.stop)
+    history.set_aside(work, "write", index[some], records[some])
 
 
 def _apart(chunk: Chunk, one: Array, other: Array) -> Array:
