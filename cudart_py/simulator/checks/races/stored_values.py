@@ -12,10 +12,15 @@ from ..accesses import Footprint
 Array = NDArray[Any]
 ndarray = np.ndarray
 
+_WORD_BYTES = 4
+
 
 def unchanged_pieces(footprint: Footprint) -> Array | None:
-    """Return a mask of the pieces whose values a store leaves unchanged, or None if that can't be determined."""
-    access, lanes = footprint.access, footprint.lanes
+    """Return a mask of the pieces whose values a store leaves unchanged, or None if that can't be determined.
+
+    The pieces of a word count together, because machine code compares no smaller parts of a value.
+    """
+    access, lanes, each = footprint.access, footprint.lanes, footprint.each
     places = access.address.places
     if places.__class__ is not ndarray:
         places = np.full(lanes, places)
@@ -23,15 +28,16 @@ def unchanged_pieces(footprint: Footprint) -> Array | None:
     for value in access.values:
         if value.dtype.itemsize > 8 or (value.__class__ is ndarray and len(value) != lanes):
             return None
-        size = min(value.dtype.itemsize, access.size // footprint.each)
+        size = min(value.dtype.itemsize, max(access.size // each, _WORD_BYTES))
         stored = value if value.__class__ is ndarray else np.full(lanes, value)
         for part in stored.view(f"u{size}").reshape(lanes, -1).T:
             index = (places + offset) >> (size.bit_length() - 1)
             parts.append(access.address.space.views[f"u{size}"][index] == part)
             offset += size
-    if len(parts) == footprint.each == 1:
+    if len(parts) == each == 1:
         return np.asarray(parts[0])
-    return np.asarray(np.stack(parts, axis=1).reshape(lanes * footprint.each, -1).all(axis=1))
+    found = np.repeat(np.stack(parts, axis=1), max(each // len(parts), 1), axis=1)
+    return np.asarray(found.reshape(lanes * each, -1).all(axis=1))
 
 
 def collisions(footprint: Footprint, values: tuple[Any, ...]) -> tuple[Array, Array]:
