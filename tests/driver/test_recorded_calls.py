@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.driver.call_programs import RECORD
+from tests.driver.call_programs import RECORD, playable
 from tests.forks import Forks, own_environment
 
 AREAS = json.loads(RECORD.read_text())["areas"]
@@ -16,4 +16,4 @@ def test_calls_return_what_an_h200_returned(forks: Forks, area: str) -> None:
     # In a process of its own, because the programs free nothing.
     ran = forks.run("tests.driver.call_programs:print_area", [area], own_environment())
     assert not ran.returncode, ran.stderr
-    assert json.loads(ran.stdout) == AREAS[area]["programs"]
+    assert json.loads(ran.stdout) == playable(AREAS[area]["programs"])

@@ -430,7 +430,9 @@ def random_program(number: int) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("numbers", [[*range(40), 44, 49, 421], pytest.param(range(40, 700), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "numbers", [[*range(40), 44, 49, 421], pytest.param(range(40, 700), marks=pytest.mark.exhaustive)]
+)
 def test_random_programs_race_where_nothing_orders_a_hazard(
     kernels: Any, numbers: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
