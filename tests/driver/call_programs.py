@@ -46,7 +46,7 @@ extern "C" __global__ void fixed_shared(int *p) {
     if (p) p[threadIdx.x] = s[1023 - threadIdx.x];
 }
 """
-# Programs whose structures contain a number that is no enumerator, such as a policy of 0.
+# Programs whose structures contain a number that is not an enumerator, such as a policy of 0.
 _OTHER_NUMBERS = re.compile(r'number\(|give\(.*, 2\)|struct\("CUstreamAttrValue"\)')
 
 
